@@ -1,0 +1,37 @@
+"""Errors that are the user's to mend: one line that names the key, the value and the choices."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(Exception):
+    """The command, the configuration or an operation's own files are at fault; the program exits 2."""
+
+
+class CaseError(Exception):
+    """A case could not be measured at all, for a reason outside the command (a lost device, a full disk)."""
+
+
+def unknown(key: str, value: object, choices: Iterable[str], what: str = "choices") -> UsageError:
+    """An error for a value that is not among `choices`: names the nearest, then all of them."""
+    names = sorted(str(choice) for choice in choices)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return UsageError(f"{key}={value}: unknown; {hint}{what}: {', '.join(names) or 'none'}")
+
+
+def unknown_key(prefix: str, missing: str, names: Iterable[str]) -> UsageError:
+    """An error for a key that does not exist below `prefix`, where `names` do."""
+    known = sorted(names)
+    dotted = f"{prefix}." if prefix else ""
+    near = difflib.get_close_matches(missing, known, n=1)
+    hint = f"did you mean {dotted}{near[0]}? " if near else ""
+    return UsageError(f"{dotted}{missing}: no such key; {hint}keys there: {', '.join(known) or 'none'}")
+
+
+def one_line(error: BaseException | str) -> str:
+    """The first line of a message that says something."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), type(error).__name__ if isinstance(error, BaseException) else "no message")

@@ -1,0 +1,99 @@
+"""Compile cost: time to the first result, graphs, graph breaks and recompiles, as Dynamo counts them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch._dynamo.utils import counters, get_compilation_metrics
+
+from harness.errors import one_line
+
+
+@dataclass(frozen=True)
+class CompileCost:
+    """What compiling a variant took in this process, and what came of it."""
+
+    seconds: float  # from the first call to its result, tracing and code generation included
+    cached: bool  # the back end found its code in a cache on disk
+    graphs: int
+    graph_breaks: int
+    break_reasons: list[str] = field(default_factory=list)
+    degraded: str | None = None
+
+
+class Watch:
+    """Dynamo's counters and warnings from its creation on."""
+
+    def __init__(self) -> None:
+        self._warnings = _Listener()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets what has been counted."""
+        counters.clear()
+        self._since_us = time.time_ns() // 1000
+        self._warnings.texts.clear()
+
+    def compiles(self) -> int:
+        """Frames that were compiled, or given up, since the last restart."""
+        return len(self._fresh())
+
+    def recompile_reasons(self) -> list[str]:
+        """Why Dynamo compiled again, where it did."""
+        reasons = [one_line(str(metric.recompile_reason)) for metric in self._fresh() if metric.recompile_reason]
+        return list(dict.fromkeys(reasons))
+
+    def _fresh(self) -> list[Any]:
+        # by time, not by position: Dynamo keeps only the latest
+        return [metric for metric in get_compilation_metrics() if (metric.start_time_us or 0) >= self._since_us]
+
+    def limit(self) -> str | None:
+        """The recompile limit, where it was hit: past it Dynamo runs eagerly and only logs it."""
+        hit = next(
+            (text for text in self._warnings.texts if re.search(r"recompile_limit|cache_size_limit", text)),
+            None,
+        )
+        return f"the recompile limit was reached and the rest ran eagerly: {one_line(hit)}" if hit else None
+
+    def cost(self, seconds: float, dynamic: bool) -> CompileCost:
+        """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
+        graphs = int(counters["stats"].get("unique_graphs", 0))
+        breaks = {one_line(str(reason)): int(number) for reason, number in counters["graph_break"].items()}
+        metrics = self._fresh()
+        hits, misses = (
+            sum(getattr(metric, f"inductor_fx_local_cache_{kind}_count", None) or 0 for metric in metrics)
+            for kind in ("hit", "miss")
+        )
+        # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
+        symbolic = any(re.search(r"\bs\d+\b", str(metric.graph_node_shapes)) for metric in metrics)
+        degraded = self.limit()
+        if not graphs:
+            degraded = degraded or "nothing was compiled: Dynamo made no graph, so it runs eagerly"
+        elif symbolic and not dynamic:
+            degraded = degraded or "a kernel for dynamic shapes was made where a static one is declared"
+        return CompileCost(seconds, hits > 0 and not misses, graphs, sum(breaks.values()), list(breaks), degraded)
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._warnings.close()
+
+
+class _Listener(logging.Handler):
+    """Keeps what torch._dynamo warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+        self._logger = logging.getLogger("torch._dynamo")
+        self._logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+    def close(self) -> None:
+        self._logger.removeHandler(self)
+        super().close()

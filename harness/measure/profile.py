@@ -1,0 +1,213 @@
+"""The profile of a variant: torch.profiler's events, counted per call and attributed to operators."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, record_function
+
+from harness.config import NeuronSettings, ProfileSettings
+from harness.devices import Device
+from harness.measure import trace
+from harness.measure.trace import Event
+
+# Rows of torch's own that are no operators: Dynamo's check of its guards, and autograd's wrapper of a node
+GUARDS = "TorchDynamo Cache Lookup"
+ENGINE = "autograd::engine::evaluate_function"
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """One operator's part of a call: times in microseconds and counts, each per call of the variant."""
+
+    operator: str
+    calls: int
+    self_cpu_us: float
+    device_time_us: float | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was recorded of a variant, per call; None is what the profile does not tell."""
+
+    operators: tuple[OperatorRow, ...]
+    active: int  # calls recorded
+    events: int
+    self_cpu_us: float
+    operator_calls: int | None
+    device_time_us: float | None
+    device_executions: int | None
+    host_us: float  # from entering the call to leaving it, profiler's own cost included
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one call does, seen in a short profile of its own."""
+
+    events: int
+    peak_bytes: int | None
+
+
+def probe(call: Callable[[], Any], device: Device) -> Probe:
+    """Counts one call's events and, on the CPU, its peak of allocated memory."""
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=not device.accelerator) as profile:
+        with record_function(trace.CALL):
+            outputs = call()
+        device.synchronize()
+    del outputs
+    events = trace.from_kineto(profile.profiler.kineto_results.events())
+    spans = [event for event in events if event.kind != trace.MEMORY]
+    if device.accelerator:
+        return Probe(len(spans), None)
+    (window,) = trace.calls(events)
+    held = peak = 0
+    for event in events:
+        if event.kind == trace.MEMORY and window.start <= event.start <= window.end:
+            held += event.bytes
+            peak = max(peak, held)
+    return Probe(len(spans), peak)
+
+
+def record(
+    call: Callable[[], Any],
+    device: Device,
+    settings: ProfileSettings,
+    neuron: NeuronSettings,
+    folder: Path,
+    events_per_call: int,
+    grad: bool,
+) -> Profile:
+    """Profiles `call` over the schedule that the settings give and writes its trace into `folder`."""
+    active = max(1, min(settings.active, settings.max_events // max(events_per_call, 1)))
+    notes = []
+    if active < settings.active:
+        notes.append(
+            f"recorded {active} calls in place of profile.active={settings.active}: one call makes "
+            f"{events_per_call} events; raise profile.max_events={settings.max_events} to record more"
+        )
+    arguments, dropped = device.profiler_arguments(folder, neuron)
+    events: list[Event] = []
+
+    def ready(profile: torch.profiler.profile) -> None:
+        events.extend(trace.from_kineto(profile.profiler.kineto_results.events()))
+        device.export(profile, folder)
+
+    profiler: AbstractContextManager[torch.profiler.profile] = torch.profiler.profile(
+        activities=device.activities(),
+        schedule=torch.profiler.schedule(wait=settings.wait, warmup=settings.warmup, active=active, repeat=1),
+        on_trace_ready=ready,
+        record_shapes=settings.record_shapes,
+        with_stack=settings.with_stack,
+        **arguments,
+    )
+    with torch.set_grad_enabled(grad), profiler as profile:
+        for _ in range(settings.wait + settings.warmup + active):
+            with record_function(trace.CALL):
+                call()
+            device.synchronize()  # else the step ends before its device work does
+            profile.step()
+    return summarize(events, active, device, notes + dropped)
+
+
+def summarize(events: list[Event], active: int, device: Device, notes: list[str]) -> Profile:
+    """Attributes events to the calls and operators they belong to."""
+    windows = trace.calls(events)
+    starts = [window.start for window in windows]
+
+    def window_of(event: Event) -> int:
+        """The call that an event follows the start of."""
+        return bisect.bisect_right(starts, event.start) - 1
+
+    inside = [
+        event
+        for event in events
+        if event.kind in (trace.OPERATOR, trace.ANNOTATION, trace.RUNTIME)
+        and (index := window_of(event)) >= 0
+        and event.start < windows[index].end
+    ]
+    self_ns, outermost = nesting(inside)
+    launched: dict[int, list[Event]] = defaultdict(list)
+    executions = [event for event in events if event.kind == trace.DEVICE and window_of(event) >= 0]
+    for event in executions:
+        if event.link:
+            launched[event.link].append(event)
+    count: Counter[str] = Counter()
+    cpu: Counter[str] = Counter()
+    device_ns: Counter[str] = Counter()
+    per_window = [0] * len(windows)
+    for position, event in enumerate(inside):
+        if event.kind != trace.OPERATOR:
+            continue
+        work = launched.get(event.id, ())
+        count[event.name] += 1
+        cpu[event.name] += self_ns[position]
+        device_ns[event.name] += sum(execution.duration for execution in work)
+        counts = bool(work) if device.accelerator else position in outermost and event.name != GUARDS
+        per_window[window_of(event)] += counts
+    timed = sum(device_ns.values()) > 0
+    notes = list(notes)
+    whole = len(windows) == active and all(number % max(active, 1) == 0 for number in count.values())
+    whole = whole and len(set(per_window)) <= 1
+    if not whole:
+        notes.append(
+            f"the profile is rejected: its {len(windows)} calls do not agree on their operators; "
+            "the variant does not do the same work each time"
+        )
+    if device.accelerator and not timed and (count or executions):
+        notes.append(f"device time not available: {device.missing_time()}")
+    rows = [
+        OperatorRow(
+            name,
+            number // active,
+            cpu[name] / active / 1e3,
+            device_ns[name] / active / 1e3 if timed else None,
+        )
+        for name, number in count.items()
+    ]
+    rows.sort(key=lambda row: (row.device_time_us or 0.0, row.self_cpu_us), reverse=True)
+    known = per_window[0] if whole and per_window and (timed or not device.accelerator) else None
+    even = len(executions) % active == 0
+    return Profile(
+        operators=tuple(rows) if whole else (),
+        active=len(windows),
+        events=len(events),
+        self_cpu_us=sum(cpu.values()) / active / 1e3 if whole else 0.0,
+        operator_calls=known,
+        device_time_us=sum(device_ns.values()) / active / 1e3 if timed and whole else None,
+        device_executions=len(executions) // active if device.accelerator and executions and even else None,
+        host_us=sum(window.duration for window in windows) / max(len(windows), 1) / 1e3,
+        notes=notes,
+    )
+
+
+def nesting(events: list[Event]) -> tuple[list[int], set[int]]:
+    """Each event's own time in ns, without what runs inside it on its thread; and which operators are outermost.
+
+    `events` are ordered by start, an outer one first. Autograd's wrapper of a node is looked through.
+    """
+    own = [event.duration for event in events]
+    outermost: set[int] = set()
+    open_: dict[Any, list[int]] = defaultdict(list)
+    for position, event in enumerate(events):
+        stack = open_[event.lane]
+        while stack and events[stack[-1]].end <= event.start:
+            stack.pop()
+        if stack:
+            own[stack[-1]] -= min(event.end, events[stack[-1]].end) - event.start
+        operator = event.kind == trace.OPERATOR and not event.name.startswith(ENGINE)
+        if operator and not any(_is_operator(events[above]) for above in stack):
+            outermost.add(position)
+        stack.append(position)
+    return own, outermost
+
+
+def _is_operator(event: Event) -> bool:
+    return event.kind == trace.OPERATOR and not event.name.startswith(ENGINE)

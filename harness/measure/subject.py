@@ -1,0 +1,160 @@
+"""Subject: a variant bound to a mode and to inputs of its own, ready to be called."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from harness.devices import Device
+from harness.operation import Variant, resolve
+
+Outputs = tuple[Any, ...]
+
+
+class Subject:
+    """A variant that can be called again and again on the same inputs.
+
+    Calling it does what the mode asks for: the forward pass without gradients; the backward pass alone, of a
+    graph kept from one forward pass; or both.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[Any],
+        mode: str,
+        seed: int,
+        move: Callable[[Any], Any] | None = None,
+    ):
+        """`move`, where given, changes the upstream gradients: the reference's sensitivity to them."""
+        self.name, self.function, self.mode, self.seed, self._move = name, function, mode, seed, move
+        self.inputs = [own(value, with_gradient=mode != "forward") for value in inputs]
+        self._leaves = [value for value in self.inputs if isinstance(value, torch.Tensor) and value.requires_grad]
+        self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
+
+    def __call__(self) -> Outputs:
+        if self.mode == "forward":
+            with torch.no_grad():
+                return flatten(self.function(*self.inputs))
+        if self.mode == "forward_backward":
+            outputs = flatten(self.function(*self.inputs))
+            return outputs + self._gradients(*self._differentiable(outputs))
+        if self._graph is None:
+            self._graph = self._differentiable(flatten(self.function(*self.inputs)))
+        return self._gradients(*self._graph, retain=True)
+
+    def timed(self) -> Callable[[], Any]:
+        """The call itself, with as little of ours around it as the mode permits; grad mode is the caller's."""
+        if self.mode == "forward":
+            return partial(self.function, *self.inputs)
+        if self.mode == "backward":
+            self()
+            outputs, upstream = self._graph  # type: ignore[misc]
+            return partial(torch.autograd.grad, outputs, self._leaves, upstream, retain_graph=True, allow_unused=True)
+        return self.__call__
+
+    def refresh(self, inputs: Sequence[Any]) -> None:
+        """Writes new contents into the same tensors, at the same addresses."""
+        with torch.no_grad():
+            for mine, new in zip(self.inputs, inputs, strict=True):
+                if isinstance(mine, torch.Tensor):
+                    _storage(mine).copy_(_storage(new).to(mine.device))
+        self._graph = None
+
+    def changed_inputs(self, inputs: Sequence[Any]) -> list[int]:
+        """Positions of inputs whose contents are no longer those of `inputs`."""
+        return [
+            position
+            for position, (mine, new) in enumerate(zip(self.inputs, inputs, strict=True))
+            if isinstance(mine, torch.Tensor) and not _same_bits(mine.detach().cpu(), new.detach())
+        ]
+
+    def returns_input(self, outputs: Outputs) -> bool:
+        """Whether every output shares its memory with an input, so that nothing need have been computed."""
+        mine = {t.untyped_storage().data_ptr() for t in self.inputs if isinstance(t, torch.Tensor)}
+        tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
+        return bool(tensors) and all(t.untyped_storage().data_ptr() in mine for t in tensors)
+
+    def _differentiable(self, outputs: Outputs) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """The outputs that have a gradient, and a fixed upstream gradient for each."""
+        grown = [output for output in outputs if isinstance(output, torch.Tensor) and output.requires_grad]
+        if not grown or not self._leaves:
+            raise ValueError(
+                f"nothing to differentiate in mode {self.mode}: no output depends on an input with gradient"
+            )
+        gradients = [upstream(output, self.seed + index) for index, output in enumerate(grown)]
+        return grown, gradients if self._move is None else [self._move(gradient) for gradient in gradients]
+
+    def _gradients(self, outputs: list[torch.Tensor], upstream: list[torch.Tensor], retain: bool = False) -> Outputs:
+        return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, allow_unused=True)
+
+
+def bind(variant: Variant, device: Device) -> Callable[..., Any]:
+    """The variant's function with its arguments bound, compiled where it says so."""
+    function = resolve(variant.fn, f"op.variants.{variant.name}.fn")
+    if variant.compile is None:
+        return partial(function, **variant.args) if variant.args else function
+    # Dynamo keeps its caches and its recompile limit by code object: a copy is a variant's own
+    function = _own_code(function)
+    bound = partial(function, **variant.args) if variant.args else function
+    return torch.compile(bound, **{**device.compile_arguments(), **variant.compile})
+
+
+def flatten(outputs: Any) -> Outputs:
+    """Outputs as a flat tuple, whatever the function returned."""
+    if isinstance(outputs, (tuple, list)):
+        return tuple(leaf for output in outputs for leaf in flatten(output))
+    if isinstance(outputs, dict):
+        return tuple(leaf for output in outputs.values() for leaf in flatten(output))
+    return (outputs,)
+
+
+def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:
+    """A copy of a tensor, at its own address, with the same sizes, strides and offset."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = _storage(value.detach()).clone()
+    if device is not None:
+        copy = copy.to(device)
+    copy = copy.as_strided(value.size(), value.stride(), value.storage_offset())
+    return copy.requires_grad_(with_gradient and value.requires_grad)
+
+
+def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
+    """A fixed upstream gradient of an output's shape: of random sign and a size around one."""
+    generator = torch.Generator().manual_seed(seed)
+    # made in float32 whatever the dtype, so that the reference sees the same values
+    values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
+    return values.bfloat16().to(output.dtype).to(output.device)
+
+
+def _own_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(function, types.FunctionType):
+        return function
+    copy = types.FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return copy
+
+
+def _storage(tensor: torch.Tensor) -> torch.Tensor:
+    """All of a tensor's memory, flat."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((size,), (1,), 0)
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return torch.equal(left, right) or (
+        torch.equal(left.nan_to_num(), right.nan_to_num()) and bool((left.isnan() == right.isnan()).all())
+    )

@@ -1,0 +1,50 @@
+"""Measurement: what was seen of one variant in one case; raw samples are kept, statistics are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
+SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one
+
+TWIN = "(twin)"  # the hidden second name of the baseline
+
+
+@dataclass
+class Measurement:
+    """One variant's row, and all that stands behind it."""
+
+    variant: str
+    status: str = OK
+    reason: str | None = None
+    error: Mapping[str, float] | None = None  # correctness.Error
+    comparable: bool = True  # False: random, so that its correctness is not known
+    idle: bool = False  # hands back its input
+    compiles: list[Mapping[str, Any]] = field(default_factory=list)  # compiling.CompileCost of each process
+    recompiles: int | None = None  # while it was timed
+    profile: Mapping[str, Any] | None = None  # profile.Profile
+    timeline: Mapping[str, Any] | None = None
+    peak_memory_bytes: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def judge(self, status: str, reason: str) -> None:
+        """Takes the status, unless a worse one is known; reasons of equal weight are joined."""
+        if SEVERITY.index(status) > SEVERITY.index(self.status):
+            self.status, self.reason = status, reason
+        elif status == self.status and reason not in (self.reason or ""):
+            self.reason = f"{self.reason}; {reason}"
+
+
+@dataclass
+class Outcome:
+    """A case's measurements, with what they were made under."""
+
+    measurements: list[Measurement]
+    samples: list[list[Any]]  # variant, process, round, calls, seconds per call
+    device: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    work: Mapping[str, float] | None = None
+    stopped: str = ""  # why sampling ended
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,190 @@
+"""Process: a child that measures, seen from both of its ends, and what is known when it dies.
+
+It is forked from a server that has imported torch already, where the device permits, and spawned elsewhere. Messages
+are tuples (kind, variant, payload) of plain values, sent as soon as a thing is known, so that a process which dies
+loses nothing that it had measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import multiprocessing
+import os
+import pkgutil
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Iterator, Sequence
+from multiprocessing import connection, forkserver
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from harness.environment import worker_environment
+from harness.errors import UsageError, one_line
+
+Message = tuple[str, str, Any]
+
+
+class Process:
+    """A measuring process, its messages, and its end.
+
+    `target` is the dotted path of a function of (task, send, blame), imported in the child alone. `names` are those
+    that can be blamed for a death: before each step the child writes whose turn it is into shared memory.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        task: Any,
+        names: Sequence[str],
+        device: str,
+        variables: dict[str, Any],
+        log: Path,
+        timeout_s: float,
+    ):
+        self._names, self._timeout = list(names), timeout_s
+        log.parent.mkdir(parents=True, exist_ok=True)
+        context = multiprocessing.get_context(start_method(device))
+        self._connection, theirs = context.Pipe(duplex=False)
+        self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
+        self._process = context.Process(  # type: ignore[attr-defined]
+            target=entry,
+            args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
+            daemon=True,
+        )
+        environment = {**_importable(), **worker_environment(variables, device)}
+        with _environment(environment), _hidden_main():
+            _serve_with(context, environment)
+            self._process.start()
+        theirs.close()
+
+    def messages(self) -> Iterator[Message]:
+        """What the process says; at its end `done`, or `died` with the variant to blame."""
+        turn, since = -1, time.monotonic()
+        while True:
+            ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
+            if self._connection in ready or self._connection.poll():
+                with contextlib.suppress(EOFError, OSError):
+                    message = self._connection.recv()
+                    since = time.monotonic()
+                    yield message
+                    continue
+            if self._process.sentinel in ready or self._connection in ready:
+                self._process.join()
+                yield "died", self._blamed(), _death(self._process.exitcode)
+                return
+            if self._turn[1] != turn:
+                turn, since = self._turn[1], time.monotonic()
+            elif time.monotonic() - since > self._timeout:
+                blamed = self._blamed()
+                self.end()
+                yield "died", blamed, f"did not end within worker.timeout_s={self._timeout:g} s"
+                return
+
+    def _blamed(self) -> str:
+        index = self._turn[0]
+        return self._names[index - 1] if index else ""
+
+    def end(self) -> None:
+        """Ends the process, if it has not ended."""
+        self._process.join(0.2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._connection.close()
+
+
+def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log: str) -> None:
+    """The child's main function: runs the target and turns what ends it early into a message."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)  # a variant that prints must not print into a table
+    os.dup2(descriptor, 2)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    loaded = cloudpickle.loads(task)
+
+    def send(kind: str, variant: str, payload: Any) -> None:
+        pipe.send((kind, variant, payload))
+
+    def blame(name: str) -> None:
+        turn[0] = names.index(name) + 1 if name else 0
+        turn[1] += 1
+
+    try:
+        pkgutil.resolve_name(target)(loaded, send, blame)
+        send("done", "", None)
+    except UsageError as error:
+        traceback.print_exc()
+        send("usage", "", str(error))
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        send("broken", "", f"{type(error).__name__}: {one_line(error)}")
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def start_method(device: str) -> str:
+    """A fork server serves where importing torch does not open a device."""
+    neuron = device in ("auto", "neuron") and importlib.util.find_spec("torch_neuronx") is not None
+    return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
+
+
+_served: dict[str, str] | None = None
+
+
+def _serve_with(context: Any, variables: dict[str, str]) -> None:
+    """Makes sure that the fork server was started with these variables: torch reads them when it is imported."""
+    global _served
+    if context.get_start_method() != "forkserver":
+        return
+    if _served is not None and _served != variables:
+        forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    _served = variables
+    context.set_forkserver_preload(["harness.preload"])
+    forkserver.ensure_running()
+
+
+def _importable() -> dict[str, str]:
+    """Lets the server find this package wherever the user's path found it: it is not told of sys.path."""
+    here = str(Path(__file__).parent.parent)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextlib.contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Keeps multiprocessing from importing the user's script or notebook a second time in the new process."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _death(code: int | None) -> str:
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"ended its process with {name}{hint}"
+    return f"ended its process with exit status {code}"

@@ -1,0 +1,185 @@
+"""Cells: the tables that people read, as texts, the same for the terminal, Markdown and pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.comparison import Row
+
+NOTHING = "n/a"
+FEW_OPERATORS = 12
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headers and rows of texts; `right` says which columns hold numbers."""
+
+    title: str
+    headers: list[str]
+    right: list[bool]
+    rows: list[list[str]]
+
+
+def comparison_table(rows: Sequence[Row], title: str) -> Table:
+    """The comparison: a row for each variant, times in one unit a column."""
+    device = any(row["device_time_us"] is not None for row in rows)
+    accelerator = rows[0]["device"] != "cpu"
+    label = rows[0]["device"].upper()
+    compiled = any(row["compile_s"] is not None for row in rows)
+    columns: list[tuple[str, list[str]]] = [
+        ("Variant", [row["variant"] for row in rows]),
+        ("Latency", with_interval(rows)),
+        ("Speed-up", [ratio(row) for row in rows]),
+        ("Verdict", [verdict(row) for row in rows]),
+    ]
+    if device or accelerator:
+        columns.append((f"{label} time", times(rows, "device_time_us")))
+    columns += [
+        ("Self CPU time", times(rows, "self_cpu_us")),
+        ("Operator calls", [count(row["operator_calls"]) for row in rows]),
+    ]
+    if any(row["device_executions"] is not None for row in rows):
+        columns.append(("Device executions", [count(row["device_executions"]) for row in rows]))
+    if any(row["peak_memory_bytes"] is not None for row in rows):
+        columns.append(("Peak memory", [size(row["peak_memory_bytes"]) for row in rows]))
+    if compiled:
+        columns.append(("Compile", [duration(row["compile_s"]) for row in rows]))
+    headers = [header for header, _ in columns]
+    texts = [list(row) for row in zip(*(column for _, column in columns), strict=True)]
+    return Table(title, headers, [header not in ("Variant", "Verdict") for header in headers], texts)
+
+
+def operator_table(rows: Sequence[Row], variant: str, device: str, most: int | None = FEW_OPERATORS) -> Table | None:
+    """One variant's operators, the costliest first; None where its profile has none."""
+    mine = [row for row in rows if row["variant"] == variant]
+    if not mine:
+        return None
+    timed = any(row["device_time_us"] is not None for row in mine)
+    shown, rest = (mine, []) if most is None or len(mine) <= most else (mine[: most - 1], mine[most - 1 :])
+    headers = ["Name", "# Calls", "Self CPU"]
+    if timed:
+        headers += [f"Self {device.upper()}", f"% {device.upper()}"]
+    unit = Unit.of([row["self_cpu_us"] for row in shown])
+    device_unit = Unit.of([row["device_time_us"] for row in shown])
+    lines = [
+        [row["operator"], count(row["calls"]), unit.text(row["self_cpu_us"])]
+        + ([device_unit.text(row["device_time_us"], decimals=1), f"{row['device_pct']:.1f}%"] if timed else [])
+        for row in shown
+    ]
+    if rest:
+        total = [f"… {len(rest)} more", count(sum(row["calls"] for row in rest))]
+        total.append(unit.text(sum(row["self_cpu_us"] for row in rest)))
+        if timed:
+            total.append(device_unit.text(sum(row["device_time_us"] for row in rest)))
+            total.append(f"{sum(row['device_pct'] for row in rest):.1f}%")
+        lines.append(total)
+    totals = [
+        "Total",
+        "",
+        Unit.of([sum(row["self_cpu_us"] for row in mine)]).text(sum(row["self_cpu_us"] for row in mine)),
+    ]
+    if timed:
+        whole = sum(row["device_time_us"] for row in mine)
+        totals += [Unit.of([whole]).text(whole), ""]
+    lines.append(totals)
+    return Table(f"{variant}: operators, per call", headers, [header != "Name" for header in headers], lines)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time that a whole column is written in, so that its numbers compare at a glance."""
+
+    name: str
+    microseconds: float
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Unit:
+        """The largest unit in which the largest value still has four digits or more."""
+        largest = max((abs(value) for value in values if value is not None), default=0.0)
+        if largest >= 1e7:
+            return cls("s", 1e6)
+        return cls("ms", 1e3) if largest >= 1e4 else cls("µs", 1.0)
+
+    def number(self, us: float, decimals: int = 0) -> str:
+        """The number alone, to four significant digits, and no fewer decimals than asked for."""
+        return digits(us / self.microseconds, decimals=decimals)
+
+    def text(self, us: float | None, decimals: int = 0) -> str:
+        """The number with its unit."""
+        return NOTHING if us is None else f"{self.number(us, decimals)} {self.name}"
+
+
+def times(rows: Sequence[Row], key: str) -> list[str]:
+    """A column of times in one unit."""
+    unit = Unit.of([row[key] for row in rows])
+    return [unit.text(row[key]) for row in rows]
+
+
+def with_interval(rows: Sequence[Row]) -> list[str]:
+    """Latencies with the half-width of their intervals."""
+    unit = Unit.of([row["latency_us"] for row in rows])
+    texts = []
+    for row in rows:
+        if row["latency_us"] is None:
+            texts.append(NOTHING)
+            continue
+        half = (row["latency_hi_us"] - row["latency_lo_us"]) / 2 / row["latency_us"]
+        texts.append(f"{unit.number(row['latency_us'])} {unit.name} ±{percent(half)}")
+    return texts
+
+
+def ratio(row: Row) -> str:
+    """`1.05× (1.04–1.06)`."""
+    if row["speedup"] is None:
+        return NOTHING
+    if row["verdict"] == "baseline":
+        return "1.00×"
+    return f"{times_factor(row['speedup'])} ({digits(row['speedup_lo'], 3)}–{digits(row['speedup_hi'], 3)})"
+
+
+def times_factor(value: float) -> str:
+    """`1.05×`."""
+    return f"{digits(value, 3)}×"
+
+
+def verdict(row: Row) -> str:
+    """The verdict where there is one, else the status."""
+    return row["verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+
+
+def count(value: Any) -> str:
+    """A whole number."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, or milliseconds where they are few."""
+    if seconds is None:
+        return "–"
+    return f"{digits(seconds, 3)} s" if seconds >= 0.1 else f"{digits(seconds * 1e3, 3)} ms"
+
+
+def size(count: float | None) -> str:
+    """Bytes in a binary unit."""
+    if count is None:
+        return NOTHING
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if unit == "B" else f"{digits(count, 3)} {unit}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of one or two digits."""
+    return f"{100 * share:.1f}%" if share < 0.0995 else f"{100 * share:,.0f}%"
+
+
+def digits(value: float, significant: int = 4, decimals: int = 0) -> str:
+    """A number to so many significant digits, with thousands separated, never in exponent form."""
+    if value == 0:
+        return "0"
+    return f"{value:,.{max(significant - 1 - math.floor(math.log10(abs(value))), decimals)}f}"

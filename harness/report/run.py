@@ -1,0 +1,56 @@
+"""The report of one run: every file of its folder that is derived from results.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import comparison as derived
+from harness import results
+from harness.report import cells, markdown, terminal, words
+from harness.results import Document
+
+
+def title(document: Document) -> str:
+    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
+    case = document["case"]
+    dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
+    return f"{case['op']} {dims} · {case['dtype']} · {case['mode']} · {case['device']}"
+
+
+def write(folder: Path, document: Document) -> None:
+    """Writes the tables, the Markdown and the charts of a run into its folder."""
+    rows, operators = derived.comparison(document), derived.operators(document)
+    results.write_table(folder / "comparison.csv", derived.columns(list(document["case"]["dims"])), rows)
+    results.write_table(folder / "operators.csv", derived.OPERATOR_COLUMNS, operators)
+    results.write_table(folder / "samples.csv", derived.SAMPLE_COLUMNS, derived.samples(document))
+    with results.atomic(folder / "comparison.md") as file:
+        file.write(_markdown(document, rows, operators))
+
+
+def show(folder: Path, document: Document) -> None:
+    """Prints both tables, the sentences and the place of the files to stdout."""
+    out = terminal.console()
+    rows, operators = derived.comparison(document), derived.operators(document)
+    for row in rows:
+        table = cells.operator_table(operators, row["variant"], row["device"])
+        if table is not None:
+            terminal.show(out, table)
+    terminal.show(out, cells.comparison_table(rows, title(document)))
+    for sentence in words.summary(document, rows):
+        out.print(sentence, markup=False, soft_wrap=True)
+    out.print(f"Results: {folder}", markup=False, soft_wrap=True)
+
+
+def status(document: Document) -> int:
+    """The exit status: 0 where every variant that was measured is right, else 1."""
+    return int(any(row["status"] not in ("ok", "skipped") for row in document["measurements"]))
+
+
+def _markdown(document: Document, rows: list[derived.Row], operators: list[derived.Row]) -> str:
+    tables = [cells.comparison_table(rows, "Comparison")]
+    for row in rows:
+        table = cells.operator_table(operators, row["variant"], row["device"])
+        if table is not None:
+            tables.append(table)
+    footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
+    return markdown.page(title(document), words.summary(document, rows), tables, words.warnings(document), footer)

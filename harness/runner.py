@@ -1,0 +1,150 @@
+"""Runs a case: starts measuring processes, blames what dies, and gathers an Outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import statistics
+from harness.config import Settings
+from harness.errors import CaseError, UsageError
+from harness.measurement import FAILED, SKIPPED, TWIN, WRONG, Measurement, Outcome
+from harness.operation import Case
+from harness.process import Process
+from harness.task import Task
+
+Progress = Callable[[str], None]
+
+
+def measure(case: Case, settings: Settings, folder: Path, progress: Progress) -> Outcome:
+    """Measures all variants of a case in processes of their own; traces and the log go into `folder`.
+
+    Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+    """
+    return _Run(case, settings, folder, progress).outcome()
+
+
+@dataclass
+class _Run:
+    case: Case
+    settings: Settings
+    folder: Path
+    progress: Progress
+    rows: dict[str, Measurement] = field(default_factory=dict)
+    samples: list[list[Any]] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+    started: int = 0
+
+    def outcome(self) -> Outcome:
+        self.rows = {variant.name: Measurement(variant.name) for variant in self.case.operation.variants}
+        stopped = self._sample()
+        return Outcome(
+            measurements=list(self.rows.values()),
+            samples=self.samples,
+            device=self.told.get("device", {}),
+            environment=self.told.get("environment", {}),
+            work=self.told.get("work"),
+            stopped=stopped,
+            warnings=list(dict.fromkeys(self.troubles)),
+        )
+
+    def _sample(self) -> str:
+        """Processes until every ratio is known well enough; says why it stopped."""
+        latency = self.settings.latency
+        slice_s = latency.seconds / latency.max_processes
+        complete = 0
+        while True:
+            alive = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
+            if not alive:
+                return "nothing left to time"
+            if self._process(alive, thorough=complete == 0, seconds=slice_s):
+                complete += 1
+            least, most = latency.processes, latency.max_processes
+            if complete >= least:
+                width = self._widest()
+                if width is None:
+                    return "nothing to compare"
+                if width <= latency.precision:
+                    return f"every ratio is known to {width:.1%}"
+                if complete >= most:
+                    return f"{most} processes are spent; the widest interval is ±{width:.1%}"
+
+    def _widest(self) -> float | None:
+        """The largest half-width of the intervals of the ratios."""
+        seconds = statistics.by_process(self.samples, [*self.rows, TWIN])
+        others = [name for name in self.rows if name != self.case.baseline.name]
+        confidence = statistics.level(self.settings.latency.confidence, len(others))
+        pairs = [statistics.paired(seconds[self.case.baseline.name], seconds[name]) for name in others]
+        widths = [statistics.interval(pair, confidence).half_width for pair in pairs if pair]
+        return max(widths, default=None)
+
+    def _process(self, names: list[str], thorough: bool, seconds: float) -> bool:
+        """One process; False where it died and its variants have to be measured by another."""
+        worker, log = self.settings.worker, self.folder / "worker.log"
+        task = Task(self.case, self.settings, tuple(names), self.started, thorough, seconds, self.folder / "traces")
+        process = Process(
+            "harness.worker:run", task, [*names, TWIN], self.case.device, worker.env, log, worker.timeout_s
+        )
+        self.started += 1
+        try:
+            return self._listen(process, names)
+        finally:
+            process.end()
+
+    def _listen(self, process: Process, names: list[str]) -> bool:
+        for kind, variant, payload in process.messages():
+            if kind == "done":
+                return True
+            if kind == "usage":
+                raise UsageError(payload)
+            if kind == "broken":
+                raise CaseError(f"{payload}; see {self.folder / 'worker.log'}")
+            if kind == "died":
+                self._died(variant, payload)
+                return False
+            self._take(kind, variant, payload)
+        raise AssertionError("a process ends with done or died")
+
+    def _died(self, variant: str, how: str) -> None:
+        if not variant:
+            raise CaseError(f"the measuring process {how}; see {self.folder / 'worker.log'}")
+        name = self.case.baseline.name if variant == TWIN else variant
+        self.rows[name].judge(FAILED, how)
+
+    def _take(self, kind: str, variant: str, payload: Any) -> None:
+        if kind in ("device", "environment", "work"):
+            self.told.setdefault(kind, payload)
+        elif kind == "step":
+            self.progress(f"{variant}: {payload}" if payload != "prepare" else variant)
+        elif kind == "samples":
+            self.samples += [[name, self.started - 1, *rest] for name, *rest in payload]
+        elif kind == "troubles":
+            self.troubles += payload
+        else:
+            _record(self.rows[variant], kind, payload)
+
+
+def _record(row: Measurement, kind: str, payload: Any) -> None:
+    """Writes one message into a variant's row."""
+    if kind == "status":
+        row.judge(*payload)
+    elif kind == "again":
+        row.judge(WRONG, payload)
+    elif kind == "compile":
+        row.compiles.append(payload)
+    elif kind == "recompiles":
+        row.recompiles = max(row.recompiles or 0, payload)
+    elif kind == "finding":
+        row.error, row.comparable, row.idle = payload["error"], not payload["random"], payload["idle"]
+    elif kind == "peak":
+        row.peak_memory_bytes = payload
+    elif kind == "profile":
+        row.profile = payload
+        row.notes += payload["notes"]
+    elif kind == "timeline":
+        row.timeline = payload
+    else:
+        raise AssertionError(f"no such message: {kind}")

@@ -1,0 +1,238 @@
+"""The worker: what a measuring process does with its share of a case, step by step."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+
+from harness.devices import Device, choose
+from harness.environment import Troubles, of_process
+from harness.errors import UsageError, one_line
+from harness.measure import timeline, trace
+from harness.measure.compiling import Watch
+from harness.measure.correctness import Expected, expect
+from harness.measure.honesty import examine, reexamine
+from harness.measure.latency import Sampler
+from harness.measure.profile import probe, record
+from harness.measure.subject import Subject, bind, own
+from harness.measurement import DEGRADED, FAILED, SKIPPED, TWIN, WRONG
+from harness.operation import Variant, declared_work, describe, make_inputs, resolve
+from harness.task import Task
+
+Send = Callable[[str, str, Any], None]
+
+
+def run(task: Task, send: Send, blame: Callable[[str], None]) -> None:
+    """Measures a task's variants; what goes wrong with one is told and costs only that one."""
+    _Session(task, send, blame).run()
+
+
+class _Session:
+    def __init__(self, task: Task, send: Send, blame: Callable[[str], None]):
+        self.task, self.case, self.send, self.blame = task, task.case, send, blame
+        self.subjects: dict[str, Subject] = {}
+        self.expected: Expected | None = None
+
+    def run(self) -> None:
+        if self.task.settings.worker.threads is not None:
+            torch.set_num_threads(self.task.settings.worker.threads)
+        self.device = choose(self.case.device)
+        self.case = replace(self.case, device=self.device.name)
+        self.dtype = getattr(torch, self.case.dtype)
+        self._place = self.device.torch_device()
+        self.inputs = self._inputs(self.case.seed)
+        self.send("device", "", {**self.device.describe(), "device": self.device.name})
+        self.send("environment", "", of_process())
+        if self.task.thorough:
+            self._refer()
+        self.watch = Watch()
+        for name in self.task.variants:
+            self._guarded(name, "prepare", self._prepare)
+        self._time()
+        if self.task.thorough:
+            for name in list(self.subjects):
+                self._guarded(name, "profile", self._profile)
+                self._guarded(name, "check", self._check_again)
+        self.watch.close()
+
+    def _inputs(self, seed: int) -> tuple[Any, ...]:
+        return make_inputs(self.case.operation, self.dtype, torch.Generator().manual_seed(seed))
+
+    def _refer(self) -> None:
+        """Evaluates the reference; what is wrong with it is its author's, so a UsageError."""
+        operation = self.case.operation
+        work = declared_work(operation, self.dtype, self.case.mode)
+        self.send("work", "", work and {key: float(value) for key, value in work.items()})
+        if operation.reference is not None:
+            self.expected = self._expect(self.inputs)
+
+    def _expect(self, inputs: tuple[Any, ...]) -> Expected:
+        operation = self.case.operation
+        reference = resolve(operation.reference, "op.reference")  # type: ignore[arg-type]
+        try:
+            return expect(reference, inputs, self.case.mode, self.dtype, self.case.seed, operation.tolerance)
+        except Exception as error:
+            raise UsageError(
+                f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
+            ) from error
+
+    def _guarded(self, name: str, step: str, work: Callable[[str], None]) -> bool:
+        """Runs one step of one variant; whatever it raises is its own failure."""
+        self.blame(name)
+        self.send("step", name, step)
+        try:
+            work(name)
+            return True
+        except UsageError:
+            raise
+        except (Exception, SystemExit) as error:
+            self._fail(name, step, error)
+            return False
+        finally:
+            self.blame("")
+
+    def _fail(self, name: str, step: str, error: BaseException) -> None:
+        self.subjects.pop(name, None)
+        traceback.print_exception(error, file=sys.stderr)
+        self.send("status", name, (FAILED, failure(step, error)))
+
+    def _prepare(self, name: str) -> None:
+        variant = self.case.operation.variant(name)
+        reason = unmet(variant, self.device)
+        if reason:
+            self.send("status", name, (SKIPPED, reason))
+            return
+        self.device.clear_fallbacks()
+        subject = self._subject(name, bind(variant, self.device))
+        self.watch.restart()
+        start = time.perf_counter()
+        outputs = subject()
+        self.device.synchronize()
+        seconds = time.perf_counter() - start
+        if variant.compile is not None:
+            dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
+            cost = self.watch.cost(seconds, bool(dynamic))
+            self.send("compile", name, asdict(cost))
+            if cost.degraded:
+                self.send("status", name, (DEGRADED, cost.degraded))
+        self.subjects[name] = subject
+        if self.expected is not None:
+            finding = examine(subject, outputs, self.inputs, self.expected, self.device)
+            self.send("finding", name, asdict(finding))
+            if finding.reason:
+                self.send("status", name, (WRONG, finding.reason))
+                subject.refresh(self.inputs)
+
+    def _subject(self, name: str, function: Callable[..., Any]) -> Subject:
+        mine = [own(value, with_gradient=True, device=self._place) for value in self.inputs]
+        return Subject(name, function, mine, self.case.mode, self.case.seed)
+
+    def _time(self) -> None:
+        """Times all variants, and the baseline once more under a hidden name."""
+        baseline = self.subjects.get(self.case.baseline.name)
+        twin = [self._subject(TWIN, baseline.function)] if baseline is not None else []
+        timed = [*self.subjects.values(), *twin]
+        if not timed:
+            return
+        latency = self.task.settings.latency
+        seed = self.case.seed * 1000 + self.task.replicate
+        sampler = Sampler(timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame)
+        sampler.warm()
+        self.watch.restart()
+        troubles = Troubles()
+        samples = sampler.rounds(self.task.seconds)
+        self.send("troubles", "", troubles.seen())
+        self.send("samples", "", [(s.variant, s.round, s.calls, s.seconds) for s in samples])
+        self._compiled_while_timed()
+
+    def _failed_timing(self, name: str, error: BaseException) -> None:
+        self._fail(self.case.baseline.name if name == TWIN else name, "latency", error)
+
+    def _compiled_while_timed(self) -> None:
+        count, limit = self.watch.compiles(), self.watch.limit()
+        names = [name for name in self.subjects if self.case.operation.variant(name).compile is not None]
+        for name in names or (list(self.subjects) if count else []):
+            self.send("recompiles", name, count)
+            if limit or count:
+                why = "; ".join(self.watch.recompile_reasons()) or "Dynamo gave no reason"
+                self.send("status", name, (DEGRADED, limit or f"compiled {count} times while it was timed: {why}"))
+
+    def _profile(self, name: str) -> None:
+        subject, settings = self.subjects[name], self.task.settings
+        folder = self.task.traces / folder_name(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        call, grad = subject.timed(), self.case.mode != "forward"
+        with torch.set_grad_enabled(grad):
+            seen = probe(call, self.device)
+            peak = seen.peak_bytes if not self.device.accelerator else self._peak(call)
+        self.send("peak", name, peak)
+        profile = record(call, self.device, settings.profile, settings.neuron, folder, seen.events, grad)
+        self.send("profile", name, asdict(profile))
+        self.send("timeline", name, asdict(timeline.analyse(trace.from_file(folder / "trace.json"))))
+        fallbacks = self.device.fallbacks()
+        if fallbacks:
+            self.send("status", name, (DEGRADED, f"ran on the CPU without a word: {', '.join(fallbacks)}"))
+
+    def _peak(self, call: Callable[[], Any]) -> int | None:
+        """The most memory that a call holds beyond what was allocated before it."""
+        self.device.synchronize()
+        self.device.reset_peak_memory()
+        before = self.device.allocated_memory()
+        outputs = call()
+        self.device.synchronize()
+        peak = self.device.peak_memory()
+        del outputs
+        return None if peak is None else max(peak - before, 0)
+
+    def _check_again(self, name: str) -> None:
+        """On other contents in the same tensors."""
+        if self.expected is None or self.expected.random:
+            return
+        inputs = self._inputs(self.case.seed + 1)
+        if not hasattr(self, "_renewed"):
+            self._renewed = self._expect(inputs)
+        reason = reexamine(self.subjects[name], inputs, self._renewed, self.device)
+        if reason:
+            self.send("again", name, reason)
+
+
+def unmet(variant: Variant, device: Device) -> str | None:
+    """Why a variant cannot run here, or None."""
+    if variant.devices and device.name not in variant.devices:
+        return f"only for {', '.join(variant.devices)}, not {device.name}"
+    for module in variant.requires:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a package that is broken is not there either
+            return f"requires {module}: {one_line(error)}"
+    return None
+
+
+def failure(step: str, error: BaseException) -> str:
+    """What a row says of an exception: its kind, its first line, and the step it came in."""
+    if isinstance(error, SystemExit):
+        return f"called sys.exit({error.code!r}) ({step})"
+    kind = type(error).__name__
+    return f"{kind}: {_telling(str(error))} ({step})"
+
+
+def _telling(text: str) -> str:
+    """The line of a message that says what happened; a compiler's failure buries it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
+            return line
+    return lines[0] if lines else "no message"
+
+
+def folder_name(variant: str) -> str:
+    """A folder for any variant's name: the name itself where every file system takes it."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in variant).strip(".") or "_"
+    return safe if safe == variant else f"{safe}-{variant.encode().hex()[:12]}"

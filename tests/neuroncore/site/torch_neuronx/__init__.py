@@ -1,0 +1,53 @@
+"""A stand-in for AWS's torch-neuronx: the documented names, over a NeuronCore simulated on the CPU."""
+
+import os
+
+import torch
+
+from . import _core, _device
+from ._switches import Switches
+
+__version__ = "2.13.3.0+sim"
+
+
+def _register() -> None:
+    switches = Switches.from_environment()
+    core = _core.switches
+    core.absent = switches.absent
+    core.busy = switches.busy
+    core.total_memory = switches.total_memory
+    core.costs = switches.cost_table()
+    core.default_cost = switches.default_cost
+    core.fallbacks = switches.fallback_names()
+    core.disable_fallback = os.environ.get("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION") == "1"
+
+    torch.utils.rename_privateuse1_backend("neuron")
+    _core.register_device()
+    torch._register_device_module("neuron", _device)
+    torch.utils.generate_methods_for_privateuse1_backend()
+    if switches.profiler:
+        _core.register_profiler()
+
+
+_register()
+
+
+def get_executed_ops() -> list[str]:
+    """The operators that ran on the core since the last clear_op_tracking()."""
+    return sorted(_core.executed_ops())
+
+
+def get_fallback_ops() -> list[str]:
+    """The operators that ran on the CPU instead."""
+    return sorted(_core.fallback_ops())
+
+
+def clear_op_tracking() -> None:
+    _core.clear_op_tracking()
+
+
+def get_dynamo_metrics() -> dict[str, list[float]]:
+    """The seconds that each stage of each compilation took."""
+    from . import dynamo
+
+    return {stage: list(seconds) for stage, seconds in dynamo.metrics.items()}

@@ -1,0 +1,45 @@
+"""The Dynamo back end `neuron`: a whole graph, forward or backward, becomes one execution of the core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+from . import _core
+
+metrics: dict[str, list[float]] = {"trace": [], "neff": []}
+
+# Every shape compiles anew: the second one must not be traced with symbolic sizes.
+torch._dynamo.config.automatic_dynamic_shapes = False
+
+
+def neuron(graph: torch.fx.GraphModule, inputs: Sequence[object], *, mode=None, options=None) -> Callable:
+    """Compiles a graph; `mode` and `options` are ignored, as documented."""
+    symbolic = any(isinstance(value, torch.SymInt) for value in inputs)
+    if symbolic or not torch._dynamo.config.assume_static_by_default:
+        raise RuntimeError("the neuron backend does not support dynamic=True: every shape compiles anew")
+    started = time.perf_counter()
+    compiled = _through_autograd(graph, inputs)
+    metrics["trace"].append(time.perf_counter() - started)
+    return compiled
+
+
+def _compiler(kernel: str) -> Callable:
+    def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable:
+        started = time.perf_counter()
+        compiled = make_boxed_func(lambda *args: _core.run_graph(kernel, graph.forward, *args))
+        metrics["neff"].append(time.perf_counter() - started)
+        return compiled
+
+    return compile_graph
+
+
+_through_autograd = aot_autograd(
+    fw_compiler=_compiler("graph"),
+    bw_compiler=_compiler("graph_backward"),
+    keep_inference_input_mutations=True,
+)

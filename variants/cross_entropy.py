@@ -1,0 +1,42 @@
+"""Cross-entropy of logits against target classes, averaged over the rows."""
+
+import torch
+from torch import Tensor
+
+from variants._inputs import normal
+from variants._work import least_work
+
+
+def inputs(rows: int, vocab: int, dtype: torch.dtype, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw logits (rows, vocab) and targets (rows,) of int64."""
+    logits = normal(rows, vocab, dtype=dtype, generator=generator)
+    return logits, torch.randint(vocab, (rows,), generator=generator)
+
+
+def reference(logits: Tensor, targets: Tensor) -> Tensor:
+    rows = torch.arange(len(targets), device=targets.device)
+    return (torch.logsumexp(logits, dim=-1) - logits[rows, targets]).mean()
+
+
+def work(rows: int, vocab: int, dtype: torch.dtype, mode: str) -> dict[str, int]:
+    """Count four FLOPs an element and four a row forward; three an element and one a row backward."""
+    elements = rows * vocab
+    return least_work(
+        mode,
+        dtype,
+        flops=(4 * elements + 4 * rows, 3 * elements + rows),
+        inputs=elements,
+        outputs=1,
+        constant_bytes=rows * torch.int64.itemsize,
+    )
+
+
+def naive(logits: Tensor, targets: Tensor) -> Tensor:
+    """Take the log-softmax by hand, gather the targets', and return minus their mean, a scalar."""
+    shifted = logits - logits.amax(dim=-1, keepdim=True)
+    log_probabilities = shifted - shifted.exp().sum(dim=-1, keepdim=True).log()
+    return -log_probabilities.gather(-1, targets.unsqueeze(-1)).mean()
+
+
+def fused(logits: Tensor, targets: Tensor) -> Tensor:
+    return torch.nn.functional.cross_entropy(logits, targets)
