@@ -7,6 +7,8 @@ from pathlib import Path
 from harness import comparison as derived
 from harness import results
 from harness.report import cells, markdown, terminal, words
+from harness.report.charts import comparison as comparison_chart
+from harness.report.charts import style
 from harness.results import Document
 
 
@@ -25,6 +27,7 @@ def write(folder: Path, document: Document) -> None:
     results.write_table(folder / "samples.csv", derived.SAMPLE_COLUMNS, derived.samples(document))
     with results.atomic(folder / "comparison.md") as file:
         file.write(_markdown(document, rows, operators))
+    style.save(folder, "comparison", lambda: comparison_chart.draw(rows, operators, title(document)))
 
 
 def show(folder: Path, document: Document) -> None:

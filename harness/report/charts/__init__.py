@@ -1,0 +1,1 @@
+"""Charts: pictures of results, a file a kind; nothing else in the harness imports matplotlib."""

@@ -1,0 +1,146 @@
+"""The comparison chart: per variant its latency with interval and ratio, and beside it its time stacked by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from harness.comparison import Row
+from harness.report import cells
+from harness.report.charts import style
+from harness.report.charts.style import Fill
+
+SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed
+TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it
+BAR = 0.24  # inches
+LEFT, BOTTOM = 1.15, 0.62  # inches beside and below the axes, for what is written there
+LEGEND_COLUMNS = 3
+LETTERS = 110  # of a label within a bar, that the axis's width has room for
+ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
+
+
+def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
+    """Draws the rows of comparison.csv and operators.csv; what was not measured is said in its place."""
+    key = style.timed_by(operators)
+    fills = style.operator_fills(operators, key)
+    what = f"{rows[0]['device'].upper()} time" if key == "device_time_us" else "Self CPU"
+    timed = [row for row in rows if row["latency_us"] is not None]
+    legend = _legend(operators, key, fills)
+    slots = [SLOT if row in timed else SHORT for row in rows]
+    bottom = BOTTOM + style.LINE * (1 + -(-len(legend) // LEGEND_COLUMNS)) if timed else style.MARGIN
+    figure = Figure(figsize=(style.WIDTH, style.HEAD + sum(slots) + bottom))
+    axes = style.panel(figure, LEFT, style.HEAD, 0.25, bottom)
+    axes.set_ylim(sum(slots), 0)  # in inches
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    unit = _scale(axes, rows, key)
+    top, ticks = 0.0, dict[float, str]()
+    for row, slot, latency in zip(rows, slots, cells.with_interval(rows), strict=True):
+        _say(axes, top + TEXT, row)
+        if row in timed:
+            _latency(axes, top + LATENCY, row, latency, unit)
+            mine = [operator for operator in operators if operator["variant"] == row["variant"]]
+            _stack(axes, top + STACK, mine, key, fills, unit)
+            ticks |= {top + LATENCY: "latency", top + STACK: what}
+        top += slot
+    axes.set_yticks(list(ticks), list(ticks.values()), fontsize=9.5)
+    if timed:
+        profiled = "" if key == "device_time_us" else " (as the profiler saw it, which slows small operators)"
+        style.heading(figure, title, f"per call: median latency with its interval, and {what} by operator{profiled}")
+        axes.grid(axis="x")
+        axes.xaxis.set_major_formatter(style.thousands())
+        axes.set_xlabel(f"{unit.name} per call", labelpad=3)
+        figure.legend(
+            handles=legend, loc="lower left", ncols=LEGEND_COLUMNS, fontsize=9.5, handlelength=1.6,
+            bbox_to_anchor=((LEFT - 0.1) / style.WIDTH, style.MARGIN / 2 / figure.get_figheight()),
+        )  # fmt: skip
+    else:
+        style.heading(figure, title, "no variant was timed")
+        axes.xaxis.set_visible(False)
+        axes.spines["bottom"].set_visible(False)
+    return figure
+
+
+def _scale(axes: Axes, rows: Sequence[Row], key: str) -> cells.Unit:
+    """Makes the horizontal axis as long as the longest bar needs; returns its unit."""
+    longest = max(row[name] or 0.0 for row in rows for name in ("latency_us", key)) or 1.0
+    unit = cells.Unit.of([longest])
+    axes.set_xlim(0, ROOM * longest / unit.microseconds)
+    return unit
+
+
+def _say(axes: Axes, y: float, row: Row) -> None:
+    """The variant's name, and what is to be said of it."""
+    name = axes.text(0, y, style.shorten(row["variant"], 40), va="center", fontweight="bold", fontsize=11)
+    said, colour = [], style.INK
+    if row["verdict"] == "baseline":
+        said.append("baseline")
+    elif row["speedup"] is not None:
+        said.append(f"{cells.ratio(row)} {row['verdict'] or ''}".rstrip())
+    if row["status"] != "ok":
+        colour = "#a03000"
+        room = 100 - len(" ".join(said)) - min(len(row["variant"]), 40)
+        said.append(style.shorten(f"{row['status']}: {row['reason']}", room))
+    axes.annotate(
+        "  ".join(said), (1, 0.5), xycoords=name, xytext=(10, 0), textcoords="offset points",
+        va="center", color=colour, fontsize=11 if row["status"] == "ok" else 9.5,
+    )  # fmt: skip
+
+
+def _latency(axes: Axes, y: float, row: Row, text: str, unit: cells.Unit) -> None:
+    value, low, high = (row[f"latency_{part}us"] / unit.microseconds for part in ("", "lo_", "hi_"))
+    edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
+    axes.barh(y, value, BAR, color=style.LATENCY)
+    axes.errorbar(
+        value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4, elinewidth=1.4,
+        xuplims=False, xlolims=high > edge,
+    )  # fmt: skip
+    axes.text(min(max(value, high), edge), y, f"  {text}", va="center", fontsize=10)
+
+
+def _stack(
+    axes: Axes, y: float, operators: Sequence[Row], key: str, fills: Mapping[str, Fill], unit: cells.Unit
+) -> None:
+    """Segments for the operators, the costliest first, those without a fill of their own in one at the end."""
+    costs = {row["operator"]: row[key] / unit.microseconds for row in operators if row[key]}
+    if not costs:
+        axes.text(0, y, " not available", va="center", color=style.FAINT, fontsize=9.5)
+        return
+    reached = 0.0
+    for name, width in sorted(costs.items(), key=lambda cost: -cost[1]):
+        if name in fills:
+            _segment(axes, y, reached, width, fills[name])
+            _inside(axes, y, reached, width, name, fills[name])
+            reached += width
+    total = sum(costs.values())
+    _segment(axes, y, reached, total - reached, Fill(style.OTHER))
+    axes.text(total, y, f"  {unit.text(total * unit.microseconds)}", va="center", fontsize=10)
+
+
+def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:
+    axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, edgecolor="white", linewidth=0.8)
+
+
+def _inside(axes: Axes, y: float, left: float, width: float, operator: str, fill: Fill) -> None:
+    """An operator's name in its segment, where it has room."""
+    name = operator.removeprefix("aten::")
+    if len(name) + 2 > LETTERS * width / axes.get_xlim()[1]:
+        return
+    axes.text(
+        left + width / 2, y, style.printable(name), ha="center", va="center", color=fill.ink, fontsize=8.5,
+        bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 1.2},
+    )  # fmt: skip
+
+
+def _legend(operators: Sequence[Row], key: str, fills: Mapping[str, Fill]) -> list[Patch]:
+    patches = [
+        Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=style.shorten(name, 34))
+        for name, fill in fills.items()
+    ]
+    others = {row["operator"] for row in operators if row[key]} - set(fills)
+    if others:
+        patches.append(Patch(facecolor=style.OTHER, label=f"{len(others)} others"))
+    return patches

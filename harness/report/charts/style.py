@@ -1,0 +1,149 @@
+"""Style: what all charts share - colours, sizes, names made printable, and how a picture becomes files."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import matplotlib
+from matplotlib import font_manager, ft2font
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from harness import results
+from harness.comparison import Row
+
+WIDTH = 10.0  # inches, of every chart
+MARGIN = 0.15  # inches around it
+HEAD = 0.7  # inches that its title and the line below it take
+LINE = 0.22  # inches that a line of text takes
+
+INK, FAINT, GRID, SHADE = "#222222", "#666666", "#dddddd", "#f0e6c8"
+LATENCY = "#555555"
+OTHER = "#bbbbbb"
+
+# Okabe and Ito's colours, which people of every colour vision tell apart, ordered so that neighbours differ in
+# lightness as well; hatched ones look alike in grey to one that is not
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00")
+HATCHES = ("", "", "", "", "////", "....", "\\\\\\\\")
+DARK = ("#0072B2", "#D55E00", "#009E73")  # colours that text upon them must be white on
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+
+RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # shipped with matplotlib, so that a chart looks the same everywhere
+    "font.size": 10.5,
+    "text.color": INK,
+    "text.parse_math": False,  # a $ in a variant's name is a $
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid.axis": "both",
+    "grid.color": GRID,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "hatch.color": "white",
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "harness",  # equal results make equal files
+    "savefig.dpi": 150,
+}
+
+
+@dataclass(frozen=True)
+class Fill:
+    """How an area is filled, and the colour of text upon it."""
+
+    colour: str
+    hatch: str = ""
+
+    @property
+    def ink(self) -> str:
+        return "white" if self.colour in DARK else INK
+
+
+def save(folder: Path, name: str, draw: Callable[[], Figure]) -> bytes:
+    """Writes what `draw` makes as NAME.png and NAME.svg, in the style of the harness; returns the SVG."""
+    svg = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever a matplotlibrc says
+        matplotlib.rcParams.update(RC)
+        figure = draw()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        with results.atomic(folder / f"{name}.png") as file:
+            figure.savefig(cast(TextIO, file).buffer, format="png")
+    with results.atomic(folder / f"{name}.svg") as file:
+        file.write(svg.getvalue().decode())
+    return svg.getvalue()
+
+
+def operator_fills(operators: Sequence[Row], key: str) -> dict[str, Fill]:
+    """A fill for each of the operators that cost most of `key` over all variants; the same in every chart of a run."""
+    cost: Counter[str] = Counter()
+    for row in operators:
+        cost[row["operator"]] += row[key] or 0
+    names = [name for name, total in cost.most_common(len(COLOURS)) if total]
+    return {name: Fill(colour, hatch) for name, colour, hatch in zip(names, COLOURS, HATCHES, strict=False)}
+
+
+def timed_by(operators: Sequence[Row]) -> str:
+    """The column that says what an operator costs: device time, or Self CPU where no device was timed."""
+    return "device_time_us" if any(row["device_time_us"] is not None for row in operators) else "self_cpu_us"
+
+
+def heading(figure: Figure, title: str, below: str) -> None:
+    """A chart's title, and in a line below it how to read the chart."""
+    height = figure.get_figheight()
+    left = MARGIN / figure.get_figwidth()
+    figure.text(left, 1 - MARGIN / height, printable(title), va="top", fontsize=12.5, fontweight="bold")
+    figure.text(left, 1 - (MARGIN + 0.27) / height, printable(below), va="top", fontsize=9.5, color=FAINT)
+
+
+def panel(figure: Figure, left: float, top: float, right: float, bottom: float) -> Axes:
+    """Axes with such distances, in inches, from the edges of their figure."""
+    width, height = figure.get_size_inches()
+    return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
+
+
+def thousands() -> FuncFormatter:
+    """Writes an axis's numbers as the tables do."""
+    return FuncFormatter(lambda value, _: f"{value:,.10g}")
+
+
+def printable(text: str) -> str:
+    """Text as the font can show it: in one line, and other characters as their code points."""
+    known = _glyphs()
+    return "".join(
+        c if ord(c) in known else c.encode("ascii", "backslashreplace").decode() for c in " ".join(text.split())
+    )
+
+
+def shorten(text: str, width: int) -> str:
+    """Text of at most `width` characters, its middle left out."""
+    text = printable(text)
+    if len(text) <= width:
+        return text
+    return f"{text[: (width - 1) * 2 // 3].rstrip()}…{text[len(text) - (width - 1) // 3 :].lstrip()}"
+
+
+def wrap(text: str, width: int, lines: int) -> str:
+    """Text in at most so many lines of so many characters."""
+    return "\n".join(textwrap.wrap(printable(text), width, max_lines=lines, placeholder=" …"))
+
+
+@cache
+def _glyphs() -> set[int]:
+    font = ft2font.FT2Font(font_manager.findfont("DejaVu Sans"))
+    return set(font.get_charmap())
