@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,6 +45,12 @@ class Event:
     @property
     def duration(self) -> int:
         return self.end - self.start
+
+
+def folder_name(variant: str) -> str:
+    """The folder of a variant's traces: its name where every file system takes it."""
+    safe = "".join(c if c.isascii() and c.isalnum() or c in "-_." else "_" for c in variant).strip(".")[:80]
+    return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
 
 def from_kineto(events: Iterable[Any]) -> list[Event]:
