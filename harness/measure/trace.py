@@ -49,7 +49,7 @@ class Event:
 
 def folder_name(variant: str) -> str:
     """The folder of a variant's traces: its name where every file system takes it."""
-    safe = "".join(c if c.isascii() and c.isalnum() or c in "-_." else "_" for c in variant).strip(".")[:80]
+    safe = "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "_" for c in variant).strip(".")[:80]
     return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
 
