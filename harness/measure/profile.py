@@ -16,11 +16,9 @@ from torch.profiler import ProfilerActivity, record_function
 from harness.config import NeuronSettings, ProfileSettings
 from harness.devices import Device
 from harness.measure import trace
-from harness.measure.trace import Event
+from harness.measure.trace import GUARDS, Event
 
-# Rows of torch's own that are no operators: Dynamo's check of its guards, and autograd's wrapper of a node
-GUARDS = "TorchDynamo Cache Lookup"
-ENGINE = "autograd::engine::evaluate_function"
+ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
 
 
 @dataclass(frozen=True)

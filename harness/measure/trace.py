@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 CALL = "harness.call"  # the annotation around each call of a variant
+GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
 
 OPERATOR, ANNOTATION, RUNTIME, DEVICE, MEMORY = "operator", "annotation", "runtime", "device", "memory"
 
