@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -25,36 +27,91 @@ def main() -> int:
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would otherwise print over several lines
     statuses: list[int] = []
+    composed = False
 
     def job(config: DictConfig) -> None:
+        nonlocal composed
+        composed = True
         statuses.append(run(config, trace))
 
     job.__module__ = "__main__"
     try:
         hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(job)()
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if trace:
+        status = max(statuses, default=0)
+    except (UsageError, HydraException, OmegaConfBaseException, ValueError) as error:
+        if trace or composed:  # composed: not the command's fault
             raise
-        return usage(as_usage_error(error))
+        return usage(error if isinstance(error, UsageError) else as_usage_error(error))
+    except CaseError as error:
+        status = fault(error)
+    except OSError as error:
+        status = fault(CaseError(cannot_write(error)))
+    except Stopped:
+        status = 1
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    return max(statuses, default=0)
+        status = 130
+    return end(status)
+
+
+def end(status: int) -> int:
+    """Ends the program; the exit status of a sweep depends on what its cases left, wherever they were measured."""
+    if not sweeping():
+        if status == 130:
+            print("interrupted", file=sys.stderr)
+        return status
+    from harness.sweep import closing
+
+    try:
+        return closing.close(Path(HydraConfig.get().sweep.dir), status)
+    except OSError as error:
+        return max(status, fault(CaseError(cannot_write(error))))
+
+
+class Stopped(BaseException):
+    """Ends a sweep from within a case, past Hydra, which goes on after any Exception."""
 
 
 def run(config: DictConfig, trace: bool = False) -> int:
     """Measures and reports one case; what is wrong is said in one line, and by the status."""
     try:
         return _run(config)
-    except UsageError as error:
+    except (UsageError, CaseError) as error:
         if trace:
             raise
-        return usage(error)
-    except CaseError as error:
+        if sweeping():
+            from harness.sweep import failure
+
+            failure.record(output(), error)
+            return 0  # told by the sweep
+        return usage(error) if isinstance(error, UsageError) else fault(error)
+    except OSError as error:
         if trace:
             raise
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        status = fault(CaseError(cannot_write(error)))
+        if sweeping():  # what one case cannot write, the others cannot either
+            raise Stopped from error
+        return status
+
+
+def sweeping() -> bool:
+    """Whether this process runs a sweep, or a case of one."""
+    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def output() -> Path:
+    """The folder of the case's results."""
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
+def cannot_write(error: OSError) -> str:
+    """`outputs/…: No space left on device`."""
+    return f"{error.filename or 'results'}: {error.strerror or error}"
+
+
+def fault(error: CaseError) -> int:
+    """Says what went wrong outside the command, in one line."""
+    print(f"error: {error}", file=sys.stderr)
+    return 1
 
 
 def usage(error: UsageError) -> int:
@@ -70,15 +127,18 @@ def _run(config: DictConfig) -> int:
     from harness.progress import progress
     from harness.report import run as report
 
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    with progress(case.label) as tell:
+    folder, alone = output(), not sweeping()
+    if plain["resume"] is not None and alone:
+        raise UsageError(f"resume={plain['resume']}: continues a sweep; add -m, or sweep=NAME")
+    with progress(case.label) if alone else nullcontext(lambda text: None) as tell:
         outcome = runner.measure(case, settings, folder, tell)
     document = results.document(case, plain, command(), outcome)
     report.write(folder, document)
     results.write(folder, document)
-    report.show(folder, document)
+    if alone:
+        report.show(folder, document)
     for warning in report.words.warnings(document):
-        log.warning(warning)
+        log.warning(warning if alone else f"{folder.name}: {warning}")
     return report.status(document)
 
 

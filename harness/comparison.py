@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import statistics
+from harness import explorer, statistics
 from harness.measurement import DEGRADED, OK, TWIN
 from harness.results import Document
 from harness.statistics import Interval
@@ -24,8 +24,8 @@ AFTER_DIMS = [
     # what follows is beyond the contract
     "max_error_relative", "max_error_units", "error_allowed_share", "latency_p5_us", "latency_p95_us", "processes",
     "samples", "noise_floor", "compile_cached", "compile_warm_s", "break_even_calls", "profiled_us",
-    "profiler_overhead", "device_busy_us", "device_span_us", "device_gap_us", "runtime_calls", "host_dispatches",
-    "flops_per_s", "bytes_per_s", "cache",
+    "profiler_overhead", "host_dispatches", "runtime_schedules", "device_busy_us", "device_span_us", "device_gap_us",
+    *explorer.COLUMNS, "flops_per_s", "bytes_per_s", "cache",
 ]  # fmt: skip
 OPERATOR_COLUMNS = ["variant", "operator", "calls", "self_cpu_us", "device_time_us", "device_pct"]
 SAMPLE_COLUMNS = ["variant", "process", "round", "calls", "latency_us"]
@@ -104,7 +104,7 @@ def _row(
         measurement,
         case["baseline"],
         row["latency_us"],
-        statistics.paired(baseline, seconds),
+        statistics.paired(baseline, seconds) if baseline else [],
         confidence,
         floor,
     )
@@ -113,8 +113,9 @@ def _row(
     row["profiled_us"] = profile.get("host_us")
     row |= {
         name: timeline.get(name)
-        for name in ("device_busy_us", "device_span_us", "device_gap_us", "runtime_calls", "host_dispatches")
+        for name in ("host_dispatches", "runtime_schedules", "device_busy_us", "device_span_us", "device_gap_us")
     }
+    row |= {name: (measurement.get("engines") or {}).get(name) for name in explorer.COLUMNS}
     if row["latency_us"] and row["profiled_us"] and not row["device_time_us"]:
         row["profiler_overhead"] = row["profiled_us"] / row["latency_us"]
     row |= _compile(measurement)
@@ -173,7 +174,7 @@ def _ratio(
 
 
 def _floor(baseline: list[np.ndarray], twin: list[np.ndarray], latency: Mapping[str, Any]) -> float:
-    pairs = statistics.paired(baseline, twin)
+    pairs = statistics.paired(baseline, twin) if baseline else []
     measured = statistics.interval(pairs, latency["confidence"]) if pairs else Interval(1.0, 1.0, 1.0)
     return statistics.noise_floor(measured, latency["min_effect"])
 

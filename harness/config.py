@@ -17,6 +17,8 @@ from harness.operation import DTYPES, MODES, RESERVED_DIMS, Case, Operation, Var
 
 DEVICES = ("auto", "neuron", "cuda", "cpu")
 CACHES = ("warm", "cold")
+DOCTOR = ("refuse", "warn")
+PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
 
 
@@ -64,6 +66,7 @@ class NeuronSettings:
     neff_cache_dir: str | None = None
     precache_node_info: bool | None = None
     correlate_device_time: bool | None = True
+    explorer_timeout_s: float = 120.0  # no argument of NeuronConfig: for neuron-explorer to sum up one variant
 
 
 @dataclass
@@ -92,6 +95,8 @@ class RunSettings:
     mode: str = "forward"
     seed: int = 0
     variants: Any = None  # a list of names to measure; null: all
+    resume: str | None = None  # the folder of a sweep to continue, or last
+    doctor: str = "refuse"  # what to do where harness.doctor calls the device unfit
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     latency: LatencySettings = field(default_factory=LatencySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
@@ -106,6 +111,7 @@ class Settings:
     latency: LatencySettings
     worker: WorkerSettings
     neuron: NeuronSettings
+    doctor: str = "refuse"
 
 
 def _schema() -> DictConfig:
@@ -264,6 +270,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         latency=LatencySettings(**plain["latency"]),
         worker=WorkerSettings(**plain["worker"]),
         neuron=NeuronSettings(**plain["neuron"]),
+        doctor=_among("doctor", plain["doctor"], DOCTOR),
     )
     profile, latency, worker = settings.profile, settings.latency, settings.worker
     for key, value, least in (
@@ -281,6 +288,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         ("latency.seconds", latency.seconds),
         ("latency.precision", latency.precision),
         ("worker.timeout_s", worker.timeout_s),
+        ("neuron.explorer_timeout_s", settings.neuron.explorer_timeout_s),
     ):
         if not number > 0:
             raise UsageError(f"{key}={number}: expected a positive number")
@@ -289,6 +297,8 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
     if not latency.min_effect >= 0:
         raise UsageError(f"latency.min_effect={latency.min_effect}: expected 0 or more")
     _among("latency.cache", latency.cache, CACHES)
+    for mode in settings.neuron.modes:
+        _among("neuron.modes", mode, PROFILE_MODES)
     for name, value in worker.env.items():
         if not re.fullmatch(r"[A-Za-z_]\w*", str(name)):
             raise UsageError(f"worker.env.{name}: not the name of an environment variable")

@@ -27,6 +27,8 @@ class Measurement:
     profile: Mapping[str, Any] | None = None  # profile.Profile
     timeline: Mapping[str, Any] | None = None
     peak_memory_bytes: int | None = None
+    capture: Mapping[str, Any] | None = None  # capture.Capture: what Neuron's profiler left
+    engines: Mapping[str, float] | None = None  # explorer.Summary's metrics
     notes: list[str] = field(default_factory=list)
 
     def judge(self, status: str, reason: str) -> None:
@@ -35,6 +37,11 @@ class Measurement:
             self.status, self.reason = status, reason
         elif status == self.status and reason not in (self.reason or ""):
             self.reason = f"{self.reason}; {reason}"
+
+    def note(self, text: str) -> None:
+        """Adds a warning, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
 
 @dataclass

@@ -25,6 +25,7 @@ from typing import Any
 
 import cloudpickle
 
+from harness import fitness
 from harness.environment import worker_environment
 from harness.errors import UsageError, one_line
 
@@ -123,7 +124,11 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         send("usage", "", str(error))
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        send("broken", "", f"{type(error).__name__}: {one_line(error)}")
+        fault = fitness.unloadable(error)
+        if fault is not None:
+            send("usage", "", fault.line)
+        else:
+            send("broken", "", f"{type(error).__name__}: {one_line(error)}")
 
 
 def _end_with_parent() -> None:

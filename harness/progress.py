@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 
+def wanted() -> bool:
+    """Whether somebody looks: on a terminal, outside CI."""
+    return sys.stderr.isatty() and not os.environ.get("CI")
+
+
 @contextlib.contextmanager
 def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Shows what is being done, on a terminal and outside CI; yields a function to tell it."""
-    if not sys.stderr.isatty() or os.environ.get("CI"):
+    """Shows what is being done, where somebody looks; yields a function to tell it."""
+    if not wanted():
         yield lambda text: None
         return
     console = Console(stderr=True)

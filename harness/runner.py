@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import statistics
+from harness import capture, explorer, fitness, statistics
 from harness.config import Settings
 from harness.errors import CaseError, UsageError
+from harness.measure.trace import folder_name
 from harness.measurement import FAILED, SKIPPED, TWIN, WRONG, Measurement, Outcome
 from harness.operation import Case
 from harness.process import Process
@@ -41,6 +43,8 @@ class _Run:
     def outcome(self) -> Outcome:
         self.rows = {variant.name: Measurement(variant.name) for variant in self.case.operation.variants}
         stopped = self._sample()
+        if self.told.get("device", {}).get("device") == "neuron":
+            self._captures()
         return Outcome(
             measurements=list(self.rows.values()),
             samples=self.samples,
@@ -115,6 +119,8 @@ class _Run:
         self.rows[name].judge(FAILED, how)
 
     def _take(self, kind: str, variant: str, payload: Any) -> None:
+        if kind == "device" and kind not in self.told:
+            self._admit(payload["device"])
         if kind in ("device", "environment", "work"):
             self.told.setdefault(kind, payload)
         elif kind == "step":
@@ -126,6 +132,34 @@ class _Run:
         else:
             _record(self.rows[variant], kind, payload)
 
+    def _admit(self, device: str) -> None:
+        """Refuses a device that what is known without trying it makes unfit, unless told to go on."""
+        for finding in fitness.findings(device, {**os.environ, **self.settings.worker.env}):
+            if finding.unfit and self.settings.doctor == "refuse":
+                raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
+            self.troubles.append(finding.line)
+
+    def _captures(self) -> None:
+        """Takes stock of what Neuron's profiler left of each variant, and lets neuron-explorer sum it up."""
+        neuron, ask = self.settings.neuron, True
+        for name, row in self.rows.items():
+            if row.profile is None:
+                continue
+            self.progress(f"{name}: neuron-explorer")
+            folder = self.folder / "traces" / folder_name(name)
+            found = capture.inventory(folder, self.folder, neuron.modes, f"{self.case.operation.name}-{name}")
+            row.capture = asdict(found)
+            if found.empty:
+                row.judge(FAILED, found.troubles[0])
+                continue
+            for trouble in found.troubles:
+                row.note(trouble)
+            if ask and found.decodable:
+                summary = explorer.summarize(folder, neuron.explorer_timeout_s)
+                row.engines, ask = summary.metrics or None, not summary.timed_out
+                if summary.trouble is not None:
+                    self.troubles.append(f"engine activity is not known: {summary.trouble}")
+
 
 def _record(row: Measurement, kind: str, payload: Any) -> None:
     """Writes one message into a variant's row."""
@@ -135,15 +169,26 @@ def _record(row: Measurement, kind: str, payload: Any) -> None:
         row.judge(WRONG, payload)
     elif kind == "compile":
         row.compiles.append(payload)
+        if payload["graph_breaks"]:
+            why = "; ".join(payload["break_reasons"])
+            row.note(
+                f"{payload['graph_breaks']} graph breaks split it into {payload['graphs']} graphs: {why}; "
+                "compile.fullgraph=true refuses what breaks"
+            )
     elif kind == "recompiles":
         row.recompiles = max(row.recompiles or 0, payload)
     elif kind == "finding":
         row.error, row.comparable, row.idle = payload["error"], not payload["random"], payload["idle"]
+        if payload["random"]:
+            row.reason = "not comparable: it draws random numbers, so its correctness is not known"
+    elif kind == "note":
+        row.note(payload)
     elif kind == "peak":
         row.peak_memory_bytes = payload
     elif kind == "profile":
         row.profile = payload
-        row.notes += payload["notes"]
+        for note in payload["notes"]:
+            row.note(note)
     elif kind == "timeline":
         row.timeline = payload
     else:

@@ -21,6 +21,7 @@ from harness.measure.correctness import Expected, expect
 from harness.measure.honesty import examine, reexamine
 from harness.measure.latency import Sampler
 from harness.measure.profile import probe, record
+from harness.measure.state import GlobalState
 from harness.measure.subject import Subject, bind, own
 from harness.measurement import DEGRADED, FAILED, SKIPPED, TWIN, WRONG
 from harness.operation import Variant, declared_work, describe, make_inputs, resolve
@@ -39,11 +40,14 @@ class _Session:
         self.task, self.case, self.send, self.blame = task, task.case, send, blame
         self.subjects: dict[str, Subject] = {}
         self.expected: Expected | None = None
+        self.random: set[str] = set()
+        self.changes: dict[str, set[str]] = {}
 
     def run(self) -> None:
         if self.task.settings.worker.threads is not None:
             torch.set_num_threads(self.task.settings.worker.threads)
         self.device = choose(self.case.device)
+        self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
         self._place = self.device.torch_device()
@@ -52,7 +56,7 @@ class _Session:
         self.send("environment", "", of_process())
         if self.task.thorough:
             self._refer()
-        self.watch = Watch()
+        self.watch, self.state = Watch(), GlobalState()
         for name in self.task.variants:
             self._guarded(name, "prepare", self._prepare)
         self._time()
@@ -60,6 +64,9 @@ class _Session:
             for name in list(self.subjects):
                 self._guarded(name, "profile", self._profile)
                 self._guarded(name, "check", self._check_again)
+            self.send("troubles", "", self.device.limits())
+        for name, changes in self.changes.items():
+            self.send("note", name, _left_changed(sorted(changes)))
         self.watch.close()
 
     def _inputs(self, seed: int) -> tuple[Any, ...]:
@@ -88,7 +95,8 @@ class _Session:
         self.blame(name)
         self.send("step", name, step)
         try:
-            work(name)
+            with torch.enable_grad():
+                work(name)
             return True
         except UsageError:
             raise
@@ -96,7 +104,13 @@ class _Session:
             self._fail(name, step, error)
             return False
         finally:
+            self._restore(name, everything=True)
             self.blame("")
+
+    def _restore(self, name: str, everything: bool = False) -> None:
+        changed = self.state.restore_all() if everything else self.state.restore()
+        if changed:
+            self.changes.setdefault(self.case.baseline.name if name == TWIN else name, set()).update(changed)
 
     def _fail(self, name: str, step: str, error: BaseException) -> None:
         self.subjects.pop(name, None)
@@ -109,7 +123,6 @@ class _Session:
         if reason:
             self.send("status", name, (SKIPPED, reason))
             return
-        self.device.clear_fallbacks()
         subject = self._subject(name, bind(variant, self.device))
         self.watch.restart()
         start = time.perf_counter()
@@ -126,6 +139,8 @@ class _Session:
         if self.expected is not None:
             finding = examine(subject, outputs, self.inputs, self.expected, self.device)
             self.send("finding", name, asdict(finding))
+            if finding.random:
+                self.random.add(name)
             if finding.reason:
                 self.send("status", name, (WRONG, finding.reason))
                 subject.refresh(self.inputs)
@@ -143,7 +158,9 @@ class _Session:
             return
         latency = self.task.settings.latency
         seed = self.case.seed * 1000 + self.task.replicate
-        sampler = Sampler(timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame)
+        sampler = Sampler(
+            timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame, self._restore
+        )
         sampler.warm()
         self.watch.restart()
         troubles = Troubles()
@@ -166,19 +183,21 @@ class _Session:
 
     def _profile(self, name: str) -> None:
         subject, settings = self.subjects[name], self.task.settings
-        folder = self.task.traces / folder_name(name)
+        folder = self.task.traces / trace.folder_name(name)
         folder.mkdir(parents=True, exist_ok=True)
         call, grad = subject.timed(), self.case.mode != "forward"
+        self.device.clear_fallbacks()  # from here to the end of the profile only this variant's own calls run
         with torch.set_grad_enabled(grad):
             seen = probe(call, self.device)
             peak = seen.peak_bytes if not self.device.accelerator else self._peak(call)
         self.send("peak", name, peak)
         profile = record(call, self.device, settings.profile, settings.neuron, folder, seen.events, grad)
-        self.send("profile", name, asdict(profile))
-        self.send("timeline", name, asdict(timeline.analyse(trace.from_file(folder / "trace.json"))))
         fallbacks = self.device.fallbacks()
+        self.send("profile", name, asdict(profile))
+        life = timeline.analyse(trace.from_file(folder / "trace.json"))
+        self.send("timeline", name, life and asdict(life))
         if fallbacks:
-            self.send("status", name, (DEGRADED, f"ran on the CPU without a word: {', '.join(fallbacks)}"))
+            self.send("status", name, (DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 
     def _peak(self, call: Callable[[], Any]) -> int | None:
         """The most memory that a call holds beyond what was allocated before it."""
@@ -193,7 +212,7 @@ class _Session:
 
     def _check_again(self, name: str) -> None:
         """On other contents in the same tensors."""
-        if self.expected is None or self.expected.random:
+        if self.expected is None or name in self.random:
             return
         inputs = self._inputs(self.case.seed + 1)
         if not hasattr(self, "_renewed"):
@@ -201,6 +220,13 @@ class _Session:
         reason = reexamine(self.subjects[name], inputs, self._renewed, self.device)
         if reason:
             self.send("again", name, reason)
+
+
+def _left_changed(what: list[str]) -> str:
+    return (
+        f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
+        "they were put back after each of its turns; let the variant put them back itself"
+    )
 
 
 def unmet(variant: Variant, device: Device) -> str | None:
@@ -228,11 +254,5 @@ def _telling(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
         if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
-            return line
+            return line.removeprefix("Explanation: ")
     return lines[0] if lines else "no message"
-
-
-def folder_name(variant: str) -> str:
-    """A folder for any variant's name: the name itself where every file system takes it."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in variant).strip(".") or "_"
-    return safe if safe == variant else f"{safe}-{variant.encode().hex()[:12]}"

@@ -72,7 +72,7 @@ def core(tmp_path_factory):
     """Runs a script in a process that has the simulated core; gives what the script answers."""
     try:
         neuroncore.build()
-    except neuroncore.Unavailable as reason:
+    except neuroncore.UnavailableError as reason:
         pytest.skip(str(reason))
 
     def run(script: str, folder: Path | None = None, variables: dict[str, str] | None = None, **switches: object):
@@ -503,7 +503,7 @@ def test_two_processes_that_build_at_once_compile_once(tmp_path, monkeypatch):
 def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(neuroncore.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(neuroncore.Unavailable, match="no-such-compiler"):
+    with pytest.raises(neuroncore.UnavailableError, match="no-such-compiler"):
         neuroncore.build.__wrapped__()
 
 

@@ -22,6 +22,13 @@ class Device:
         """Why the device cannot be used: what was looked for, and what to do. None: it can."""
         raise NotImplementedError
 
+    def open(self) -> None:
+        """Takes the device; raises UsageError, which says what to do, where it is there but cannot be used."""
+
+    def limits(self) -> list[str]:
+        """What this installation cannot tell of a measurement: a line each."""
+        return []
+
     @property
     def time_label(self) -> str:
         """The name of its time in tables: NEURON, CUDA."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.config import NeuronSettings
 
 INSTALL = "install torch-neuronx 2.13 or later from AWS's own package index, as its TorchNeuron install page says"
+HELD = "another process may hold it: neuron-ls shows which; end that, or choose other cores by NEURON_RT_VISIBLE_CORES"
 
 
 class Neuron(Device):
@@ -32,30 +33,47 @@ class Neuron(Device):
     name = "neuron"
     processes = 1  # opening a core is slow, and its compiled graphs live with the process
 
+    def __init__(self) -> None:
+        self._untimed = ""  # why no operator can carry device time, where that is known beforehand
+
+    @property
+    def _runtime(self) -> Any:
+        """torch.neuron, which is there only after torch_neuronx was loaded."""
+        return getattr(torch, "neuron", None)
+
     def absence(self) -> str | None:
         return absent_package() or self._absent_core()
 
     def _absent_core(self) -> str | None:
-        runtime = getattr(torch, "neuron", None)
-        if runtime is None:
-            cause = "TORCH_DEVICE_BACKEND_AUTOLOAD=0 is set" if not _autoload() else "its backend did not load"
-            return f"torch-neuronx is installed, but torch has no torch.neuron: {cause}; {INSTALL}"
+        if self._runtime is None:
+            autoload = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "0"
+            cause = "its backend did not load" if autoload else "TORCH_DEVICE_BACKEND_AUTOLOAD=0 is set; unset it"
+            return f"torch-neuronx {_version()} is installed, but torch has no torch.neuron: {cause}"
         try:
-            if runtime.is_available() and runtime.device_count() > 0:
+            if self._runtime.is_available() and self._runtime.device_count() > 0:
                 return None
         except RuntimeError as error:
             return f"the Neuron runtime did not start: {one_line(error)}; see python -m harness.doctor"
         return "torch.neuron finds no NeuronCore; check neuron-ls and NEURON_RT_VISIBLE_CORES"
 
-    def torch_device(self) -> torch.device:
-        if os.environ.get("NEURON_RT_INSPECT_ENABLE") == "1":
-            raise UsageError(
-                "NEURON_RT_INSPECT_ENABLE=1: the runtime's own capture and torch.profiler exclude each other; unset it"
-            )
-        return super().torch_device()
+    def open(self) -> None:
+        try:
+            self._runtime.current_device()
+            torch.empty(1, device=self.torch_device())  # a runtime that is lazy opens the core here
+            self.synchronize()
+        except RuntimeError as error:
+            raise UsageError(f"device=neuron: the NeuronCore does not open: {one_line(error)}; {HELD}") from error
+
+    def limits(self) -> list[str]:
+        package, found = importlib.import_module("torch_neuronx"), []
+        if not hasattr(package, "get_fallback_ops"):
+            found.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
+        if self.peak_memory() is None:
+            found.append("does not tell memory statistics: peak memory stays empty")
+        return [f"torch-neuronx {_version()} {limit}; a later version may" for limit in found]
 
     def synchronize(self) -> None:
-        torch.neuron.synchronize()
+        self._runtime.synchronize()
 
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
         return [*super().activities(), torch.profiler.ProfilerActivity.PrivateUse1]
@@ -63,43 +81,53 @@ class Neuron(Device):
     def profiler_arguments(self, folder: Path, settings: NeuronSettings) -> tuple[dict[str, Any], list[str]]:
         profiling = importlib.import_module("torch_neuronx.profiling")
         wanted = {key: value for key, value in asdict(settings).items() if value is not None}
+        wanted.pop("explorer_timeout_s")  # the one setting that is the harness's own
         modes, notes = _modes(profiling.ProfileMode, wanted.pop("modes"))
         config, dropped = _accepted(
             profiling.NeuronConfig, {**wanted, "modes": modes, "profile_output_dir": str(folder)}
         )
+        if settings.correlate_device_time is False:
+            self._untimed = "neuron.correlate_device_time=false keeps it from the operators; set it to true"
+        elif "correlate_device_time" in dropped:
+            self._untimed = f"torch-neuronx {_version()} does not know correlate_device_time; install a later version"
         self._profiler = profiling.NeuronProfiler(config)
         return {"experimental_config": config}, notes + [
             f"NeuronConfig of torch-neuronx {_version()} does not know {name}: left out" for name in dropped
         ]
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
-        # the callback writes trace.json beside the runtime's own files; a profile can be exported once
-        self._profiler.export_trace(profile)
+        self._profiler.export_trace(profile)  # writes trace.json beside the runtime's own files
         written = sorted(folder.rglob("trace.json"), key=lambda path: path.stat().st_mtime_ns)
-        if not written:
-            raise FileNotFoundError("NeuronProfiler.export_trace wrote no trace.json")
-        if written[-1].parent != folder:
+        if not written:  # a capture that failed: torch's part of the profile is still to be had
+            super().export(profile, folder)
+        elif written[-1].parent != folder:
             shutil.copyfile(written[-1], folder / "trace.json")
 
     def compile_arguments(self) -> dict[str, Any]:
         return {"backend": "neuron", "fullgraph": True, "dynamic": False}
 
     def reset_peak_memory(self) -> None:
-        torch.neuron.reset_peak_memory_stats()
+        reset = getattr(self._runtime, "reset_peak_memory_stats", None)
+        if reset is not None:
+            reset()
 
     def peak_memory(self) -> int | None:
-        try:
-            return int(torch.neuron.max_memory_allocated())
-        except (AttributeError, RuntimeError):
-            return self._stat("peak")
+        # without a reset, or without what was there before, the peak is not that of one call
+        if not hasattr(self._runtime, "reset_peak_memory_stats") or self._memory("memory_allocated", "current") is None:
+            return None
+        return self._memory("max_memory_allocated", "peak")
 
     def allocated_memory(self) -> int:
-        return self._stat("current") or 0
+        return self._memory("memory_allocated", "current") or 0
 
-    def _stat(self, name: str) -> int | None:
+    def _memory(self, function: str, statistic: str) -> int | None:
+        """Bytes, from the function of torch.neuron or else from its nested statistics."""
         try:
-            stats = torch.neuron.memory_stats()
-            return int(stats["allocated_bytes"][name])
+            return int(getattr(self._runtime, function)())
+        except (AttributeError, RuntimeError):
+            pass
+        try:
+            return int(self._runtime.memory_stats()["allocated_bytes"][statistic])
         except (AttributeError, KeyError, RuntimeError, TypeError):
             return None
 
@@ -113,17 +141,16 @@ class Neuron(Device):
         return sorted(map(str, tracked())) if tracked is not None else []
 
     def missing_time(self) -> str:
-        return (
-            "no operator carries NEURON time: NeuronConfig without correlate_device_time, a profiler plug-in "
-            "that is not registered, or work not drained before the step; try neuron.correlate_device_time=true, "
-            "and python -m harness.doctor"
+        return self._untimed or (
+            "the profiler plug-in is not registered, or device work was not waited for before the step ended; "
+            "python -m harness.doctor device=neuron tries it"
         )
 
     def last_level_cache(self) -> int:
         return 32 << 20  # the largest SBUF of a core: Trn3
 
     def describe(self) -> dict[str, Any]:
-        properties = torch.neuron.get_device_properties(torch.neuron.current_device())
+        properties = self._runtime.get_device_properties(self._runtime.current_device())
         return {
             "name": str(properties.name),
             "total_memory_bytes": int(properties.total_memory),
@@ -142,8 +169,10 @@ def absent_package() -> str | None:
     except ImportError as error:
         if "WRONG PACKAGE" in str(error):
             return f"torch-neuronx {version} from PyPI is a stub (WRONG PACKAGE), not the real wheel; {INSTALL}"
+        if "torch_xla" in str(error):
+            return f"torch-neuronx {version} is the older XLA package ({one_line(error)}); {INSTALL}"
         return f"torch_neuronx does not import: {one_line(error)}; {INSTALL}"
-    except Exception as error:  # a core in use, a driver that is missing: whatever the runtime raises
+    except Exception as error:  # a driver that is missing: whatever the runtime raises
         return f"torch_neuronx does not load: {one_line(error)}; see python -m harness.doctor"
     if not hasattr(torch, "neuron") and importlib.util.find_spec("torch_neuronx.profiling") is None:
         return f"torch-neuronx {version} is the older XLA package, which has no torch.neuron; {INSTALL}"
@@ -157,14 +186,14 @@ def _version() -> str:
         return "of unknown version"
 
 
-def _autoload() -> bool:
-    return os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "0"
-
-
 def _modes(known: Any, names: list[str]) -> tuple[list[Any], list[str]]:
     """The members of ProfileMode that there are, and a note on each that there is not."""
     there = [getattr(known, name) for name in names if hasattr(known, name)]
-    notes = [f"ProfileMode has no {name}: left out" for name in names if not hasattr(known, name)]
+    notes = [
+        f"ProfileMode of torch-neuronx {_version()} has no {name}: left out"
+        for name in names
+        if not hasattr(known, name)
+    ]
     return there, notes
 
 
@@ -175,8 +204,19 @@ def _accepted(make: Any, arguments: dict[str, Any]) -> tuple[Any, list[str]]:
         try:
             return make(**arguments), dropped
         except TypeError as error:
-            unknown = re.search(r"unexpected keyword argument '?(\w+)'?", str(error))
-            if unknown is None or unknown[1] not in arguments:
+            unknown = _refused(str(error), list(arguments))
+            if not unknown:
                 raise
-            dropped.append(unknown[1])
-            arguments = {name: value for name, value in arguments.items() if name != unknown[1]}
+            dropped += unknown
+            arguments = {name: value for name, value in arguments.items() if name not in unknown}
+
+
+def _refused(message: str, names: list[str]) -> list[str]:
+    """Those of the names that a TypeError says are not known: Python names one, pybind11 lists what it would take."""
+    python = re.search(r"unexpected keyword argument '?(\w+)'?", message)
+    if python is not None:
+        return [name for name in names if name == python[1]]
+    if "incompatible constructor arguments" not in message:
+        return []
+    signatures = message.partition("Invoked with")[0]
+    return [name for name in names if not re.search(rf"\b{name}:", signatures)]

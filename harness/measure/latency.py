@@ -38,7 +38,8 @@ class Sample:
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    A subject that raises is reported to `failed` and left out from then on. `blame` is told whose turn it is.
+    A subject that raises is reported to `failed` and left out from then on. `blame` is told whose turn it is;
+    `restore` puts back the global state that its turn has changed.
     """
 
     def __init__(
@@ -50,33 +51,32 @@ class Sampler:
         seed: int,
         failed: Callable[[str, BaseException], None],
         blame: Callable[[str], None],
+        restore: Callable[[str], None],
     ):
         self._subjects = list(subjects)
         self._device, self._grad, self._random = device, mode != "forward", random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
-        self._failed, self._blame = failed, blame
+        self._failed, self._blame, self._restore = failed, blame, restore
         self._calls: dict[str, Callable[[], object]] = {}
         self._number: dict[str, int] = {}
 
     def warm(self) -> None:
         """Calls each subject until its block size is known; what compiles late does so here."""
-        with torch.set_grad_enabled(self._grad):
-            for subject in self._subjects:
-                self._guarded(subject.name, lambda subject=subject: self._enter(subject))
+        for subject in self._subjects:
+            self._guarded(subject.name, lambda subject=subject: self._enter(subject))
 
     def rounds(self, seconds: float) -> list[Sample]:
         """Samples of whole rounds: at least a few, then as many as fit into `seconds`."""
         samples: list[Sample] = []
-        with torch.set_grad_enabled(self._grad):
-            start, done = time.perf_counter(), 0
-            while self._calls and (done < LEAST_ROUNDS or time.perf_counter() - start < seconds):
-                names = list(self._calls)
-                self._random.shuffle(names)
-                for name in names:
-                    taken = self._guarded(name, lambda name=name: self._block(name, self._calls[name]))
-                    if taken is not None:
-                        samples.append(Sample(name, done, self._number[name], taken))
-                done += 1
+        start, done = time.perf_counter(), 0
+        while self._calls and (done < LEAST_ROUNDS or time.perf_counter() - start < seconds):
+            names = list(self._calls)
+            self._random.shuffle(names)
+            for name in names:
+                taken = self._guarded(name, lambda name=name: self._block(name, self._calls[name]))
+                if taken is not None:
+                    samples.append(Sample(name, done, self._number[name], taken))
+            done += 1
         return samples
 
     def _enter(self, subject: Subject) -> None:
@@ -87,12 +87,14 @@ class Sampler:
     def _guarded(self, name: str, work: Callable[[], float | None]) -> float | None:
         self._blame(name)
         try:
-            return work()
+            with torch.set_grad_enabled(self._grad):
+                return work()
         except (Exception, SystemExit) as error:
             self._calls.pop(name, None)
             self._failed(name, error)
             return None
         finally:
+            self._restore(name)
             self._blame("")
 
     def _block(self, name: str, call: Callable[[], object]) -> float:

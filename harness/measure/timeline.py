@@ -3,53 +3,74 @@
 from __future__ import annotations
 
 import bisect
+import re
+from collections import defaultdict
 from dataclasses import dataclass
 
 from harness.measure import trace
+from harness.measure.profile import GUARDS, nesting
 from harness.measure.trace import Event
+
+# Runtime calls that put work on a device: nrta_execute_schedule, cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync
+SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Counts and times in microseconds, per call; None where the trace has no device."""
+    """Counts and times in microseconds, per call; None where the trace does not tell.
 
-    host_dispatches: float  # operators that the host entered, nested ones included
-    runtime_calls: float  # what the device's runtime was asked for
-    device_executions: float
+    With several devices their times are added up: two that work side by side are busy twice as long.
+    """
+
+    host_dispatches: float  # operators that the host entered from outside any other
+    runtime_schedules: float | None  # calls of the device's runtime that put work on it
+    device_executions: float | None
     device_busy_us: float | None  # time in which at least one execution runs
     device_span_us: float | None  # from the first execution's start to the last one's end
     device_gap_us: float | None  # of the span, the time in which nothing runs
     host_us: float  # from entering the call to leaving it
 
 
-def analyse(events: list[Event]) -> Timeline:
-    """The timeline of the calls in a profile; work that the device does after a call belongs to that call."""
+def analyse(events: list[Event]) -> Timeline | None:
+    """The timeline of the calls in a trace, or None where it has no call; `events` are ordered by start.
+
+    An execution belongs to the call whose operator launched it, however late it runs; where the trace does not say
+    which that was, to the last call that began before it.
+    """
     windows = trace.calls(events)
+    if not windows:
+        return None
     starts = [window.start for window in windows]
-    count = max(len(windows), 1)
-    executions: list[list[Event]] = [[] for _ in windows]
-    dispatches = runtime = 0
+
+    def call_of(event: Event) -> int:
+        return bisect.bisect_right(starts, event.start) - 1
+
+    def inside(event: Event) -> bool:
+        index = call_of(event)
+        return index >= 0 and event.start < windows[index].end
+
+    host = [event for event in events if event.kind in (trace.OPERATOR, trace.ANNOTATION) and inside(event)]
+    _, outermost = nesting(host)
+    launchers = {event.id: call_of(event) for event in host if event.kind == trace.OPERATOR and event.id}
+    runtime = [event for event in events if event.kind == trace.RUNTIME]
+    executions: dict[tuple[int, object], list[Event]] = defaultdict(list)  # by call and device
     for event in events:
-        index = bisect.bisect_right(starts, event.start) - 1
-        if index < 0:
-            continue
         if event.kind == trace.DEVICE:
-            executions[index].append(event)
-        elif event.kind == trace.RUNTIME and event.start < windows[index].end:
-            runtime += 1
-        elif event.kind == trace.OPERATOR and event.start < windows[index].end:
-            dispatches += 1
-    busy = [busy_ns(call) for call in executions if call]
-    span = [max(event.end for event in call) - call[0].start for call in executions if call]
-    seen = bool(busy)
+            index = launchers.get(event.link, call_of(event))
+            if index >= 0:
+                executions[index, event.lane[0]].append(event)
+    busy = sum(busy_ns(ran) for ran in executions.values())
+    span = sum(max(event.end for event in ran) - ran[0].start for ran in executions.values())
+    scheduled = sum(inside(event) and bool(SCHEDULE.search(event.name)) for event in runtime)
+    calls, seen = len(windows), bool(executions)
     return Timeline(
-        host_dispatches=dispatches / count,
-        runtime_calls=runtime / count,
-        device_executions=sum(map(len, executions)) / count,
-        device_busy_us=sum(busy) / count / 1e3 if seen else None,
-        device_span_us=sum(span) / count / 1e3 if seen else None,
-        device_gap_us=(sum(span) - sum(busy)) / count / 1e3 if seen else None,
-        host_us=sum(window.duration for window in windows) / count / 1e3,
+        host_dispatches=sum(host[position].name != GUARDS for position in outermost) / calls,
+        runtime_schedules=scheduled / calls if runtime else None,
+        device_executions=sum(map(len, executions.values())) / calls if seen else None,
+        device_busy_us=busy / calls / 1e3 if seen else None,
+        device_span_us=span / calls / 1e3 if seen else None,
+        device_gap_us=(span - busy) / calls / 1e3 if seen else None,
+        host_us=sum(window.duration for window in windows) / calls / 1e3,
     )
 
 

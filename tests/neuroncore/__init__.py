@@ -28,7 +28,7 @@ CACHE_VARIABLE = "NEURONCORE_CACHE"
 MODULE = "_neuroncore"
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """The simulated NeuronCore can't be built here; the message says why."""
 
 
@@ -50,7 +50,7 @@ def build() -> Path:
 
 
 def environment(**switches: object) -> dict[str, str]:
-    """The variables under which `import torch` has a neuron device; torch_neuronx._switches says what can be set."""
+    """The variables under which `import torch` has a neuron device, switched as torch_neuronx._switches says."""
     known = {field.name for field in dataclasses.fields(_switches_module().Switches)}
     if unknown := switches.keys() - known:
         raise TypeError(f"no such switch: {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
@@ -98,16 +98,16 @@ def _cache_folder() -> Path:
 
 
 def _require_tools() -> None:
-    """Raises Unavailable if something is missing without which nothing could be compiled."""
+    """Raises UnavailableError if something is missing without which nothing could be compiled."""
     compiler = os.environ.get("CXX", "c++")
     if sys.platform != "linux":
-        raise Unavailable("the simulated NeuronCore needs Linux")
+        raise UnavailableError("the simulated NeuronCore needs Linux")
     if shutil.which(compiler) is None:
-        raise Unavailable(f"no C++ compiler: {compiler!r} is not on the PATH")
+        raise UnavailableError(f"no C++ compiler: {compiler!r} is not on the PATH")
     if shutil.which("ninja", path=_search_path()) is None:
-        raise Unavailable("no ninja: pip install ninja")
+        raise UnavailableError("no ninja: pip install ninja")
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
-        raise Unavailable(f"no Python headers: Python.h is not in {sysconfig.get_path('include')}")
+        raise UnavailableError(f"no Python headers: Python.h is not in {sysconfig.get_path('include')}")
 
 
 def _search_path() -> str:

@@ -17,7 +17,6 @@ SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that 
 TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it
 BAR = 0.24  # inches
 LEFT, BOTTOM = 1.15, 0.62  # inches beside and below the axes, for what is written there
-LEGEND_COLUMNS = 3
 LETTERS = 110  # of a label within a bar, that the axis's width has room for
 ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
 
@@ -30,7 +29,7 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
     timed = [row for row in rows if row["latency_us"] is not None]
     legend = _legend(operators, key, fills)
     slots = [SLOT if row in timed else SHORT for row in rows]
-    bottom = BOTTOM + style.LINE * (1 + -(-len(legend) // LEGEND_COLUMNS)) if timed else style.MARGIN
+    bottom = BOTTOM + style.legend_height(legend) if timed else style.MARGIN
     figure = Figure(figsize=(style.WIDTH, style.HEAD + sum(slots) + bottom))
     axes = style.panel(figure, LEFT, style.HEAD, 0.25, bottom)
     axes.set_ylim(sum(slots), 0)  # in inches
@@ -53,14 +52,10 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
         axes.grid(axis="x")
         axes.xaxis.set_major_formatter(style.thousands())
         axes.set_xlabel(f"{unit.name} per call", labelpad=3)
-        figure.legend(
-            handles=legend, loc="lower left", ncols=LEGEND_COLUMNS, fontsize=9.5, handlelength=1.6,
-            bbox_to_anchor=((LEFT - 0.1) / style.WIDTH, style.MARGIN / 2 / figure.get_figheight()),
-        )  # fmt: skip
+        style.legend(figure, legend, LEFT)
     else:
         style.heading(figure, title, "no variant was timed")
-        axes.xaxis.set_visible(False)
-        axes.spines["bottom"].set_visible(False)
+        style.blank(axes)
     return figure
 
 
@@ -73,21 +68,15 @@ def _scale(axes: Axes, rows: Sequence[Row], key: str) -> cells.Unit:
 
 
 def _say(axes: Axes, y: float, row: Row) -> None:
-    """The variant's name, and what is to be said of it."""
-    name = axes.text(0, y, style.shorten(row["variant"], 40), va="center", fontweight="bold", fontsize=11)
-    said, colour = [], style.INK
+    """The variant's name, and its verdict or what is wrong with it."""
+    said = []
     if row["verdict"] == "baseline":
         said.append("baseline")
     elif row["speedup"] is not None:
         said.append(f"{cells.ratio(row)} {row['verdict'] or ''}".rstrip())
     if row["status"] != "ok":
-        colour = "#a03000"
-        room = 100 - len(" ".join(said)) - min(len(row["variant"]), 40)
-        said.append(style.shorten(f"{row['status']}: {row['reason']}", room))
-    axes.annotate(
-        "  ".join(said), (1, 0.5), xycoords=name, xytext=(10, 0), textcoords="offset points",
-        va="center", color=colour, fontsize=11 if row["status"] == "ok" else 9.5,
-    )  # fmt: skip
+        said.append(f"{row['status']}: {row['reason']}")
+    style.label(axes, y, row["variant"], "  ".join(said), ok=row["status"] == "ok")
 
 
 def _latency(axes: Axes, y: float, row: Row, text: str, unit: cells.Unit) -> None:
@@ -113,7 +102,9 @@ def _stack(
     for name, width in sorted(costs.items(), key=lambda cost: -cost[1]):
         if name in fills:
             _segment(axes, y, reached, width, fills[name])
-            _inside(axes, y, reached, width, name, fills[name])
+            short = name.removeprefix("aten::")
+            if len(short) + 2 < LETTERS * width / axes.get_xlim()[1]:
+                style.inside(axes, reached + width / 2, y, short, fills[name])
             reached += width
     total = sum(costs.values())
     _segment(axes, y, reached, total - reached, Fill(style.OTHER))
@@ -124,23 +115,7 @@ def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> Non
     axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, edgecolor="white", linewidth=0.8)
 
 
-def _inside(axes: Axes, y: float, left: float, width: float, operator: str, fill: Fill) -> None:
-    """An operator's name in its segment, where it has room."""
-    name = operator.removeprefix("aten::")
-    if len(name) + 2 > LETTERS * width / axes.get_xlim()[1]:
-        return
-    axes.text(
-        left + width / 2, y, style.printable(name), ha="center", va="center", color=fill.ink, fontsize=8.5,
-        bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 1.2},
-    )  # fmt: skip
-
-
 def _legend(operators: Sequence[Row], key: str, fills: Mapping[str, Fill]) -> list[Patch]:
-    patches = [
-        Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=style.shorten(name, 34))
-        for name, fill in fills.items()
-    ]
     others = {row["operator"] for row in operators if row[key]} - set(fills)
-    if others:
-        patches.append(Patch(facecolor=style.OTHER, label=f"{len(others)} others"))
-    return patches
+    rest = [Patch(facecolor=style.OTHER, label=f"{len(others)} others")] if others else []
+    return style.legend_of(fills) + rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ import matplotlib
 from matplotlib import font_manager, ft2font
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from harness import results
@@ -23,11 +24,13 @@ from harness.comparison import Row
 WIDTH = 10.0  # inches, of every chart
 MARGIN = 0.15  # inches around it
 HEAD = 0.7  # inches that its title and the line below it take
+LEGEND_COLUMNS = 3
 LINE = 0.22  # inches that a line of text takes
 
-INK, FAINT, GRID, SHADE = "#222222", "#666666", "#dddddd", "#f0e6c8"
+INK, FAINT, GRID, SHADE = "#222222", "#666666", "#dddddd", "#fbf3e0"
 LATENCY = "#555555"
 OTHER = "#bbbbbb"
+TROUBLE = "#a03000"
 
 # Okabe and Ito's colours, which people of every colour vision tell apart, ordered so that neighbours differ in
 # lightness as well; hatched ones look alike in grey to one that is not
@@ -115,6 +118,73 @@ def panel(figure: Figure, left: float, top: float, right: float, bottom: float) 
     """Axes with such distances, in inches, from the edges of their figure."""
     width, height = figure.get_size_inches()
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
+
+
+def label(axes: Axes, y: float, name: str, said: str, ok: bool) -> None:
+    """A variant's name in bold at the left of the axes, and after it what is to be said of it."""
+    bold = axes.text(0, y, shorten(name, 40), va="center", fontweight="bold", fontsize=11)
+    axes.annotate(
+        shorten(said, 124 - min(len(name), 40)), (1, 0.5), xycoords=bold, xytext=(10, 0), textcoords="offset points",
+        va="center", color=INK if ok else TROUBLE, fontsize=10.5 if len(said) < 60 else 9.5, annotation_clip=False,
+    )  # fmt: skip
+
+
+def above(axes: Axes, name: str, said: str, ok: bool = True) -> None:
+    """The same above the axes."""
+    at = axes.annotate(
+        shorten(name, 40), (0, 1), xycoords="axes fraction", xytext=(0, 5), textcoords="offset points",
+        va="bottom", fontweight="bold", fontsize=11,
+    )  # fmt: skip
+    axes.annotate(
+        shorten(said, 124 - min(len(name), 40)), (1, 0), xycoords=at, xytext=(10, 0), textcoords="offset points",
+        va="bottom", color=INK if ok else TROUBLE, fontsize=9.5,
+    )  # fmt: skip
+
+
+def inside(axes: Axes, x: float, y: float, text: str, fill: Fill) -> None:
+    """A label in the middle of a bar."""
+    axes.text(
+        x, y, printable(text), ha="center", va="center", color=fill.ink, fontsize=8.5, clip_on=True,
+        bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 0.8} if fill.hatch else None,
+    )  # fmt: skip
+
+
+def point(number: int) -> dict[str, Any]:
+    """The colour and marker of the variant at such a place in the configuration; they go round past the last."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def shade(axes: Axes, spans: Sequence[tuple[float, float]], band: tuple[float, float]) -> None:
+    """Marks spans of the horizontal axis in which nothing runs."""
+    with matplotlib.rc_context({"hatch.color": "#777777"}):
+        axes.broken_barh(spans, band, facecolor=SHADE, hatch="/////", edgecolor="none", linewidth=0)
+
+
+def legend_of(fills: Mapping[str, Fill]) -> list[Patch]:
+    """What the fills of operators mean."""
+    return [
+        Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=shorten(name, 34))
+        for name, fill in fills.items()
+    ]
+
+
+def legend_height(patches: Sequence[Patch]) -> float:
+    """The inches that a legend takes."""
+    return MARGIN + LINE * -(-len(patches) // LEGEND_COLUMNS)
+
+
+def legend(figure: Figure, patches: Sequence[Patch], left: float) -> None:
+    """A legend at a figure's lower edge, so many inches from the left."""
+    at = (left - 0.1) / WIDTH, MARGIN / 2 / figure.get_figheight()
+    figure.legend(
+        handles=patches, loc="lower left", bbox_to_anchor=at, ncols=LEGEND_COLUMNS, fontsize=9.5, handlelength=1.6
+    )
+
+
+def blank(axes: Axes) -> None:
+    """Axes that hold words only."""
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
 
 
 def thousands() -> FuncFormatter:

@@ -1,8 +1,8 @@
 """The switches of the simulated NeuronCore: environment variables.
 
-Those of the device are read when torch_neuronx is imported, those of profiling when they are used. The switch
-`fallbacks` is the variable NEURONCORE_FALLBACKS, and so on. A value is JSON; where a text is meant it may stand
-bare (NEURONCORE_CAPTURE=no_neff).
+Those of the device are read when torch_neuronx is imported, those of profiling when they are used. The
+switch `fallbacks` is the variable NEURONCORE_FALLBACKS, and so on. A value is JSON; where a text is meant it
+may stand bare (NEURONCORE_CAPTURE=no_neff).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 # Device time in µs of one call of a kernel. A list holds the times that successive calls take in turn: three
 # multiplications take the 1,164.5 µs of the blog post, which no three equal times add up to. The six calls of
-# the naive RMSNorm take 2,354.8 µs together: printed, that is the post's 2,355 µs, and leaves the post's 49.5 %
-# for mul, which 2,355.0 would not.
+# the naive RMSNorm take 2,354.8 µs together: printed, that is the post's 2,355 µs, and leaves mul the post's
+# 49.5 %, which 2,355.0 would not.
 SEED_COSTS: dict[str, float | list[float]] = {
     "aten::mul": [388.1, 388.2, 388.2],
     "aten::mean": 412.6,
@@ -33,11 +33,11 @@ class Switches:
     """What the simulation does. The defaults are a healthy core with the costs of the blog post."""
 
     # Costs by kernel, over SEED_COSTS: an object, or the path of a JSON file that holds one. The kernel of an
-    # operator is its name ("aten::mul"); a compiled graph is "graph", or "graph_backward" if autograd made it.
+    # operator is its name ("aten::mul"); a compiled graph is "graph", or "graph_backward" if it is autograd's.
     costs: dict[str, float | list[float]] = field(default_factory=dict)
     # The cost of a kernel that the table lacks.
     default_cost: float = 390.0
-    # Operators (["rsqrt"]) that silently run on the CPU in eager mode: no execution, seen in get_fallback_ops().
+    # Operators (["rsqrt"]) that eager mode silently runs on the CPU: no executions, but get_fallback_ops() tells.
     fallbacks: list[str] = field(default_factory=list)
     # Device memory in bytes; the default is one logical core's share of a Trainium2 chip.
     total_memory: int = 24 * 2**30

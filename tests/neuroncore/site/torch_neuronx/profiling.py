@@ -79,7 +79,7 @@ class NeuronProfiler:
         return [name for mode in self.config.modes for name in files.get(mode, [])]
 
     def _write_neffs(self, folder: Path) -> None:
-        """One NEFF, named by a numeric hash, for every kernel that ran; cached ones are copied beside them."""
+        """One NEFF, named by a numeric hash, for every kernel that ran; cached ones are copied too."""
         for kernel in _core.calls():
             number = int.from_bytes(hashlib.sha256(kernel.encode()).digest()[:8], "big")
             (folder / f"neff_{number}_vnc_0.neff").write_bytes(PLACEHOLDER)

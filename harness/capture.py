@@ -1,0 +1,155 @@
+"""Capture: the files that Neuron's profiler left of one variant, what fails among them, and how they are viewed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+KINDS = {
+    ".neff": "compiled graph (NEFF)",
+    ".ntff": "device profile (NTFF)",
+    ".pb": "system profile",
+    ".json": "trace",
+}
+TRACE = "trace.json"  # the harness's own copy, beside the profiler's folders
+SYSTEM = ("ntrace.pb", "trace_info.pb")
+RECAPTURE = "run again with neuron.modes=[DEVICE,RUNTIME]"
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One file, by its path below the variant's folder."""
+
+    path: str
+    kind: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A device profile and the graph that decodes it; without a `neff` none of its hash is there."""
+
+    ntff: str
+    neff: str | None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What one variant's profile left; paths are relative to `folder`, and that to the run's folder."""
+
+    folder: str
+    files: list[Artefact]
+    pairs: list[Pair]  # of the NTFFs whose names carry a hash; one of a whole session goes with every NEFF
+    empty: bool  # the profiler wrote nothing at all
+    troubles: list[str]  # what is missing, why, and what that costs
+    commands: list[str]  # to be run in the run's folder
+
+    @property
+    def decodable(self) -> bool:
+        """Whether there is a device profile with contents, and a graph to decode it by."""
+        return any(file.bytes for file in _with(self.files, ".ntff")) and bool(_with(self.files, ".neff"))
+
+
+def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capture:
+    """Takes stock of `folder`, which lies below the `run`'s; `modes` are those of ProfileMode that were asked for.
+
+    `title` is what Neuron Explorer will call the profile.
+    """
+    files = [
+        Artefact(str(path.relative_to(folder)), KINDS.get(path.suffix, "other"), path.stat().st_size)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path != folder / TRACE
+    ]
+    pairs = [
+        Pair(file.path, _neff_of(file, files))
+        for file in _with(files, ".ntff")
+        if _hash(Path(file.path).name) is not None
+    ]
+    return Capture(
+        folder=str(folder.relative_to(run)),
+        files=files,
+        pairs=pairs,
+        empty=not files and bool(modes),
+        troubles=_troubles(files, pairs, modes),
+        commands=_commands(folder.relative_to(run), files, pairs, title),
+    )
+
+
+def _troubles(files: list[Artefact], pairs: list[Pair], modes: Sequence[str]) -> list[str]:
+    if not files and modes:
+        return [
+            "empty capture: the profiler left no file, since it did not start or nothing ran on the core; there is "
+            f"nothing to view; see that no other profiler runs, and {RECAPTURE}"
+        ]
+    device = _device_trouble(files) if "DEVICE" in modes else None
+    system = _system_trouble(files) if "RUNTIME" in modes else None
+    stray = [Path(pair.ntff).name for pair in pairs if pair.neff is None and _with(files, ".neff")]
+    return [trouble for trouble in (device, system) if trouble] + [
+        f"{name} has no NEFF of its hash beside it: the two are of different compilations; {RECAPTURE}"
+        for name in stray
+    ]
+
+
+def _device_trouble(files: list[Artefact]) -> str | None:
+    """What fails in the device's part: without it there is no engine activity to be seen."""
+    neffs, ntffs = _with(files, ".neff"), _with(files, ".ntff")
+    if not ntffs and not neffs and _with(files, ".pb"):
+        return (
+            "only system files (.pb) were captured: the device's part failed, often for want of the 5 GB of HBM that "
+            f"DEVICE reserves; engine activity is missing; free device memory and {RECAPTURE}"
+        )
+    if not ntffs:
+        return f"no device profile (.ntff) was captured: engine activity is missing; {RECAPTURE}"
+    if not any(file.bytes for file in ntffs):  # a core that ran nothing leaves an empty one, beside those of others
+        return (
+            f"{', '.join(Path(file.path).name for file in ntffs)}: 0 bytes, so the device recorded nothing: the work "
+            "ran on another core, or the 5 GB of HBM that DEVICE reserves were not free; engine activity is missing; "
+            "see neuron.capture_enabled_for_nc, and free device memory"
+        )
+    if not neffs:
+        return (
+            "no compiled graph (.neff) lies beside the device profile, which is not decoded without it: the NEFFs are "
+            "in the compiler's cache; name that by neuron.neff_cache_dir or TORCH_NEURONX_NEFF_CACHE_DIR"
+        )
+    return None
+
+
+def _system_trouble(files: list[Artefact]) -> str | None:
+    """What fails in the runtime's part: Neuron Explorer takes a folder only with both files."""
+    names = {Path(file.path).name for file in files}
+    missing = [name for name in SYSTEM if name not in names]
+    if not missing:
+        return None
+    return f"no {' and no '.join(missing)}: the runtime's part failed; Neuron Explorer refuses the folder; {RECAPTURE}"
+
+
+def _commands(folder: Path, files: list[Artefact], pairs: list[Pair], title: str) -> list[str]:
+    """To hand the capture to Neuron Explorer, and to look at it without its pages."""
+    directory, commands = shlex.quote(str(folder)), []
+    if _system_trouble(files) is None:
+        commands.append(f"neuron-explorer view -d {directory} --ingest-only --display-name {shlex.quote(title)}")
+    if _device_trouble(files) is None:
+        commands.append(f"neuron-explorer view -d {directory} --output-format summary-text")
+    for pair in pairs:
+        if pair.neff is not None:
+            neff, ntff = (shlex.quote(str(folder / path)) for path in (pair.neff, pair.ntff))
+            commands.append(f"neuron-explorer view -n {neff} -s {ntff}")
+    return commands
+
+
+def _with(files: list[Artefact], suffix: str) -> list[Artefact]:
+    return [file for file in files if file.path.endswith(suffix)]
+
+
+def _neff_of(ntff: Artefact, files: list[Artefact]) -> str | None:
+    wanted = _hash(Path(ntff.path).name)
+    return next((file.path for file in _with(files, ".neff") if _hash(Path(file.path).name) == wanted), None)
+
+
+def _hash(name: str) -> str | None:
+    """The number in neff_<hash>.neff, neff_<hash>_vnc_0.neff and <hash>_instid_0_vnc_0.ntff that ties them together."""
+    found = re.match(r"neff_(\w+?)(?:_vnc_\d+)?\.neff$|(\d+)_.*\.ntff$", name)
+    return (found[1] or found[2]) if found else None

@@ -1,0 +1,1 @@
+"""Diff: one run or sweep against another, case by case; `python -m harness.diff OLD NEW`."""

@@ -1,0 +1,41 @@
+"""Failure: what a case leaves in its folder in place of results, where it could not be measured at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import results
+from harness.errors import UsageError, one_line
+
+FILE = "failure.json"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case has no results."""
+
+    status: int  # the exit status that it calls for
+    reason: str
+
+
+def record(folder: Path, error: BaseException) -> None:
+    """Writes failure.json."""
+    status = 2 if isinstance(error, UsageError) else 1
+    with results.atomic(folder / FILE) as file:
+        json.dump({"status": status, "reason": one_line(error)}, file, ensure_ascii=False)
+
+
+def read(folder: Path) -> Failure | None:
+    """What failure.json says, where there is one."""
+    try:
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return Failure(int(content["status"]), str(content["reason"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def clear(folder: Path) -> None:
+    """Forgets an earlier failure, before the case is measured again."""
+    (folder / FILE).unlink(missing_ok=True)

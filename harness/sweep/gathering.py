@@ -1,0 +1,184 @@
+"""Gathering: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import comparison, results
+from harness.comparison import Row
+from harness.errors import UsageError
+from harness.measurement import DEGRADED, FAILED, WRONG
+from harness.sweep import failure, plan
+from harness.sweep.plan import Plan, Planned
+
+FILE = "sweep.csv"
+MISSING = "missing"  # the status of a row whose case has not been measured
+TEXTS = {"op", "variant", "status", "reason", "device", "dtype", "mode", "verdict", "cache"}
+ENOUGH = 256  # bytes from each end of results.json that tell its version, and that it is whole
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One case of a sweep, with what is known of it now."""
+
+    planned: Planned
+    rows: list[Row]  # one a variant, of status failed or missing where there are no results
+    missing: str | None = None  # why there are no results; None: there are
+    started: bool = True
+    status: int = 0  # the exit status that the case calls for
+
+    @property
+    def again(self) -> bool:
+        """Whether a resumed sweep measures the case again."""
+        return self.missing is not None or any(row["status"] == FAILED for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep as its folder shows it."""
+
+    folder: Path
+    plan: Plan
+    cases: list[Gathered]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of sweep.csv: every one has every column."""
+        empty = dict.fromkeys(self.columns)
+        return [{**empty, **row} for case in self.cases for row in case.rows]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of comparison.csv with the dims of all operations, then the swept keys that are not among them."""
+        dims = list(dict.fromkeys(dim for case in self.cases for dim in case.planned.dims))
+        swept = list(dict.fromkeys(key for case in self.cases for key in case.planned.columns))
+        return [*comparison.columns(dims), *swept, "case"]
+
+    @property
+    def status(self) -> int:
+        """The exit status: the worst of the cases."""
+        return max((case.status for case in self.cases), default=0)
+
+
+def gather(folder: Path) -> Sweep:
+    """Reads a sweep's folder and writes sweep.csv, its charts and its page there.
+
+    Raises UsageError where the folder is not a sweep's.
+    """
+    from harness.report import sweep as report
+
+    sweep = read(folder)
+    rows = sweep.rows
+    results.write_table(folder / FILE, sweep.columns, rows)
+    jobs = [report.Job(case.planned.name, case.planned.folder, case.missing) for case in sweep.cases]
+    report.write(folder, rows, jobs, sweep.plan.command, sweep.plan.config)
+    return sweep
+
+
+def read(folder: Path) -> Sweep:
+    """Reads a sweep's folder, and writes nothing."""
+    made = plan.read(folder)
+    return Sweep(folder, made, [look(folder, planned) for planned in made.cases])
+
+
+def look(folder: Path, planned: Planned) -> Gathered:
+    """What one case has come to."""
+    place = folder / planned.folder
+    unfinished = _unfinished(place)
+    if unfinished is None:
+        rows = _rows(place, planned)
+        worst = any(row["status"] in (WRONG, FAILED, DEGRADED) for row in rows)
+        return Gathered(planned, rows, status=int(worst))
+    failed = failure.read(place)
+    if failed is not None:
+        return Gathered(planned, _stand_in(planned, FAILED, failed.reason), failed.reason, status=failed.status)
+    started = place.is_dir()
+    reason = unfinished if started else "not started"
+    return Gathered(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
+
+
+def foreign(place: Path) -> str | None:
+    """The complaint about a case's results, where another version of the harness wrote them."""
+    try:
+        with (place / results.FILE).open("rb") as file:
+            head = file.read(ENOUGH)
+    except OSError:
+        return None
+    found = re.search(rb'"schema_version":\s*([^,\s}]+)', head)
+    version = found[1].decode(errors="replace") if found else "none"
+    if version == str(results.SCHEMA_VERSION):
+        return None
+    return f"{results.FILE} has schema_version {version}, where this harness reads {results.SCHEMA_VERSION}"
+
+
+def _unfinished(place: Path) -> str | None:
+    """Why a case does not count as done; its results are looked at from both ends, not read."""
+    try:
+        with (place / results.FILE).open("rb") as file:
+            file.seek(max(file.seek(0, 2) - ENOUGH, 0))
+            whole = file.read().rstrip().endswith(b"\n}")
+    except OSError:
+        return "started, not finished"
+    return foreign(place) or (None if whole else f"{results.FILE} is cut off")
+
+
+def _rows(place: Path, planned: Planned) -> list[Row]:
+    """The rows of a finished case's comparison.csv, as numbers; made again from its results where it is gone."""
+    own = {**planned.columns, "case": planned.folder}
+    try:
+        with (place / "comparison.csv").open(encoding="utf-8", newline="") as file:
+            return [
+                {key: cell if key in TEXTS and cell else _value(cell) for key, cell in row.items()} | own
+                for row in csv.DictReader(file)
+            ]
+    except FileNotFoundError:
+        return [row | own for row in comparison.comparison(results.read(place))]
+
+
+def _value(cell: str) -> Any:
+    if not cell:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            pass
+    return {"True": True, "False": False}.get(cell, cell)
+
+
+def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
+    """Rows that keep the place of a case without results: what is missing must not look as if it was not asked for."""
+    case = {
+        "op": planned.op,
+        "status": status,
+        "reason": reason,
+        "device": None if planned.device == "auto" else planned.device,
+        "dtype": planned.dtype,
+        "mode": planned.mode,
+        **{f"dim_{dim}": size for dim, size in planned.dims.items()},
+        **planned.columns,
+        "case": planned.folder,
+    }
+    return [{**dict.fromkeys(comparison.columns([])), **case, "variant": name} for name in planned.variants]
+
+
+def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
+    """A sentence for each variant that is not right, and for each case that has no results."""
+    told = []
+    for case in cases:
+        log = folder / case.planned.folder / "worker.log"
+        see = f"; see {log}" if log.exists() else ""
+        if case.missing is not None:
+            told.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
+            continue
+        told += [
+            f"{case.planned.folder}: {row['variant']} is {row['status']}: {row['reason']}{see}"
+            for row in case.rows
+            if row["status"] in (WRONG, FAILED, DEGRADED)
+        ]
+    return told

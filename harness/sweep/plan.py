@@ -1,0 +1,162 @@
+"""Plan: the cases of a sweep, all checked and each given a folder before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from harness import results
+from harness.composing import as_usage_error
+from harness.config import parse, resolved
+from harness.errors import UsageError
+
+FILE = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
+SCHEMA_VERSION = 1
+LONGEST_NAME = 60
+OWN_COLUMNS = ("op", "dtype", "device", "mode")  # swept keys that every row of a comparison holds anyway
+ABOUT_THE_RUN = ("resume", "lock")  # keys that do not change what is measured
+
+Compose = Callable[[list[str]], DictConfig]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One case of a sweep, before it is measured."""
+
+    folder: str  # below the sweep's
+    overrides: tuple[str, ...]  # of the command line that makes this case alone
+    swept: Mapping[str, Any]  # the values of the swept keys, in the order of the command line
+    digest: str  # of the configuration, to know the case again
+    op: str
+    dims: Mapping[str, int]
+    dtype: str
+    device: str
+    mode: str
+    variants: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """For people: `hidden=512 dtype=float32`."""
+        return " ".join(f"{_short(key)}={value}" for key, value in self.swept.items()) or self.op
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The swept keys that no column of a comparison holds, with their values."""
+        return {
+            key: value for key, value in self.swept.items() if key not in OWN_COLUMNS and not key.startswith("op.dims.")
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cases of a sweep, and the command that asks for them."""
+
+    command: str  # without resume=…
+    config: Mapping[str, Any]  # the resolved configuration of the first case
+    cases: tuple[Planned, ...]
+
+    @property
+    def resuming(self) -> str:
+        """The command, ready for the folder to resume."""
+        return f"{self.command} resume="
+
+    def write(self, folder: Path) -> None:
+        """Writes sweep.json."""
+        content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        with results.atomic(folder / FILE) as file:
+            json.dump(results.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+
+
+def read(folder: Path) -> Plan:
+    """The plan in a sweep's folder.
+
+    Raises UsageError where there is none, or where another version of the harness wrote it.
+    """
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(f"{folder}: no {FILE} there; not the folder of a sweep") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if version != SCHEMA_VERSION:
+        raise UsageError(f"{path}: schema_version {version}, where this harness reads {SCHEMA_VERSION}")
+    cases = tuple(
+        Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
+        for case in content["cases"]
+    )
+    return Plan(content["command"], content["config"], cases)
+
+
+def make(jobs: Sequence[Sequence[str]], swept: Sequence[str], compose: Compose, command: str) -> Plan:
+    """Composes and validates every case; `jobs` are their overrides, `swept` the keys that differ among them.
+
+    Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
+    """
+    cases, first = [], None
+    width = max(3, len(str(len(jobs) - 1)))
+    for number, overrides in enumerate(jobs):
+        chosen = dict(_split(override) for override in overrides)
+        values = {key: chosen[key] for key in swept}
+        try:
+            plain = resolved(compose(list(overrides)))
+            case, _ = parse(plain)
+        except Exception as error:
+            wrong = error if isinstance(error, UsageError) else as_usage_error(error)
+            where = " ".join(f"{key}={value}" for key, value in values.items())
+            raise UsageError(f"{wrong} (in the case {where})" if len(swept) > 1 else str(wrong)) from error
+        first = first or plain
+        values = {key: _typed(plain, key, text) for key, text in values.items()}
+        cases.append(
+            Planned(
+                folder=_folder(number, width, values or {"op": case.operation.name}),
+                overrides=tuple(overrides),
+                swept=values,
+                digest=digest(plain),
+                op=case.operation.name,
+                dims=dict(case.operation.dims),
+                dtype=case.dtype,
+                device=case.device,
+                mode=case.mode,
+                variants=tuple(variant.name for variant in case.operation.variants),
+            )
+        )
+    return Plan(command, first or {}, tuple(cases))
+
+
+def digest(plain: Mapping[str, Any]) -> str:
+    """A text that two configurations share only where they ask for the same measurement."""
+    asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _split(override: str) -> tuple[str, str]:
+    key, _, value = override.partition("=")
+    return key.lstrip("+"), value
+
+
+def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:
+    """The value that the configuration holds under a swept key, or the text that chose it: a group's option."""
+    value: Any = plain
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, (bool, int, float, str)) else text
+
+
+def _folder(number: int, width: int, values: Mapping[str, Any]) -> str:
+    """`003-hidden_512-float32`: short, and safe in every file system and on a command line."""
+    parts = [str(value) if key in OWN_COLUMNS else f"{_short(key)}_{value}" for key, value in values.items()]
+    name = f"{number:0{width}}-{'-'.join(parts)}"
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:LONGEST_NAME].rstrip("._-")
+
+
+def _short(key: str) -> str:
+    return key.rpartition(".")[2]

@@ -1,0 +1,108 @@
+"""Watch: follows a sweep's folder while it is measured, wherever that is done, and tells how it goes on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from harness import results
+from harness.progress import wanted
+from harness.sweep import failure, gathering
+from harness.sweep.plan import Plan
+
+INTERVAL_S = 1.0  # seldom enough to be lost in what is measured meanwhile
+
+
+@contextlib.contextmanager
+def watch(folder: Path, plan: Plan, left: Sequence[int]) -> Iterator[None]:
+    """Tells of each failure as soon as its case has ended; on a terminal, also what is done, running and left."""
+    watcher = _Watch(folder, plan, left)
+    thread = threading.Thread(target=watcher.follow, daemon=True)
+    with watcher.progress:
+        thread.start()
+        try:
+            yield
+        finally:
+            watcher.over.set()
+            thread.join()
+            watcher.look()
+
+
+class _Watch:
+    def __init__(self, folder: Path, plan: Plan, left: Sequence[int]):
+        self.folder = folder
+        self.open = {number: _stamps(folder / plan.cases[number].folder) for number in left}
+        self.cases = plan.cases
+        self.failed = 0
+        self.over = threading.Event()
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            refresh_per_second=2,
+            disable=not wanted(),
+            transient=True,
+        )
+        done = len(plan.cases) - len(left)
+        self.task = self.progress.add_task("cases", total=len(plan.cases), completed=done, state="")
+
+    def follow(self) -> None:
+        while not self.over.wait(INTERVAL_S):
+            self.look()
+
+    def look(self) -> None:
+        """Takes in the cases that have started and ended since the last look."""
+        running = []
+        for number, before in list(self.open.items()):
+            now = _stamps(self.folder / self.cases[number].folder)
+            if now.ended and now.ended != before.ended:
+                del self.open[number]
+                self._ended(number)
+            elif now.started != before.started:
+                running.append(self.cases[number].name)
+        self._show(running)
+
+    def _ended(self, number: int) -> None:
+        case = gathering.look(self.folder, self.cases[number])
+        told = gathering.failures([case], self.folder)
+        self.failed += bool(told)
+        for sentence in told:
+            self.console.print(Text(sentence))
+        self.progress.advance(self.task)
+
+    def _show(self, running: Sequence[str]) -> None:
+        parts = [f"{self.failed} failed"] if self.failed else []
+        if running:
+            parts.append(f"running: {running[0]}" if len(running) == 1 else f"{len(running)} running")
+        self.progress.update(self.task, state="  ".join(parts))
+
+
+@dataclass(frozen=True)
+class _Stamps:
+    """When a case was last started and ended, as its files tell; 0: never."""
+
+    started: int
+    ended: int
+
+
+def _stamps(place: Path) -> _Stamps:
+    ended = max(_written(place / results.FILE), _written(place / failure.FILE))
+    return _Stamps(_written(place / ".hydra" / "config.yaml"), ended)
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,123 @@
+"""The sweeper: Hydra's basic one, with every case checked, named and written down before the first one runs.
+
+Hydra imports this file in any program of the environment it is installed in, so it imports the harness only when used.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf, flag_override, read_write
+
+if TYPE_CHECKING:
+    from harness.sweep.plan import Plan
+
+
+class CaseSweeper(BasicSweeper):
+    """Makes the product of all choices and ranges, as Hydra's basic sweeper does, and refuses it where one case is wrong."""
+
+    config: DictConfig
+    hydra_context: HydraContext
+
+    def __init__(self, params: dict[str, str] | None = None):
+        super().__init__(max_batch_size=None, params=params)
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
+        if config.resume is not None:
+            from harness.sweep import resume
+
+            with read_write(config.hydra):
+                config.hydra.sweep.dir = str(resume.locate(str(config.resume), Path(config.hydra.sweep.dir)))
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Plans the sweep, then has the launcher run the cases that are not done.
+
+        Raises UsageError, before anything has run, for a sweep of which any case cannot be measured as asked.
+        """
+        from harness.sweep import resume
+        from harness.sweep.watch import watch
+
+        plan = self._plan(arguments)
+        folder = Path(self.config.hydra.sweep.dir)
+        if self.config.resume is not None:
+            left = resume.remaining(folder, plan)
+        else:
+            self._found(folder, plan)
+            left = list(range(len(plan.cases)))
+        HydraConfig.instance().set_config(self.config)  # where the program finds the sweep after it has ended
+        jobs = [
+            [*plan.cases[number].overrides, f"hydra.sweep.dir={_quoted(folder)}", f"hydra.sweep.subdir={_quoted(name)}"]
+            for number in left
+            for name in [plan.cases[number].folder]
+        ]
+        if not jobs:
+            return []
+        assert self.launcher is not None
+        with watch(folder, plan, left):
+            returned = self.launcher.launch(jobs, initial_job_idx=0)
+        for job in returned:
+            _ = job.return_value  # raises what a job raised beyond the failures that it reports itself
+        return returned
+
+    def _plan(self, arguments: list[str]) -> Plan:
+        from harness.errors import UsageError
+        from harness.sweep import plan
+
+        loader = self.hydra_context.config_loader
+        overrides = OverridesParser.create(config_loader=loader).parse_overrides([*self._parse_config(), *arguments])
+        last = {_key(override): override for override in overrides}  # the command line wins over a named sweep
+        swept = {key: override for key, override in last.items() if override.is_sweep_override()}
+        for key, override in swept.items():
+            if key in ("sweep", *plan.ABOUT_THE_RUN):
+                raise UsageError(f"{override.input_line}: one for the whole sweep, not several")
+            if override.is_discrete_sweep() and not list(override.sweep_string_iterator()):
+                options = loader.get_group_options(key)
+                choices = f"; choices: {', '.join(options)}" if options else ""
+                raise UsageError(f"{override.input_line}: matches nothing{choices}")
+        jobs = self.split_arguments(overrides, None)[0]
+        return plan.make(jobs, list(swept), self._compose, _command())
+
+    def _compose(self, overrides: list[str]) -> DictConfig:
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        with flag_override(config, ["struct", "readonly"], False):
+            del config["hydra"]
+        return config
+
+    def _found(self, folder: Path, plan: Plan) -> None:
+        """Makes the sweep's folder."""
+        from harness.errors import UsageError
+        from harness.sweep.plan import FILE
+
+        if (folder / FILE).exists():
+            raise UsageError(f"hydra.sweep.dir={folder}: holds a sweep already; continue it by resume={folder}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            OmegaConf.save(self.config, folder / "multirun.yaml")
+            plan.write(folder)
+        except OSError as error:
+            raise UsageError(f"hydra.sweep.dir={folder}: cannot be written: {error.strerror}") from error
+
+
+def _key(override: Override) -> str:
+    return override.get_key_element().lstrip("+~")
+
+
+def _quoted(text: Path | str) -> str:
+    escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _command() -> str:
+    """The command line without resume=…, so that it can be completed by one."""
+    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("resume=")]
+    return shlex.join(["python", "-m", "harness", *arguments])

@@ -1,0 +1,92 @@
+"""What is wrong with a command is one line that names the key and the choices, and exit status 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from program import QUICK, run
+
+COMPOSED = [
+    (["op=rmsnrom"], ["op=rmsnrom", "did you mean rmsnorm?", "softmax"]),
+    (["dtype=bogus"], ["dtype=bogus", "bfloat16, float16, float32, float64"]),
+    (["device=tpu"], ["device=tpu", "auto, cpu, cuda, neuron"]),
+    (["mode=backwards"], ["mode=backwards", "did you mean backward?"]),
+    (["op.dims.hiden=64"], ["op.dims.hiden", "did you mean op.dims.hidden?", "rows"]),
+    (["op.dims.rows=0"], ["op.dims.rows=0", "positive"]),
+    (["op.dims.hidden=-5"], ["op.dims.hidden=-5", "positive"]),
+    (["op.dims.hidden=1e3"], ["op.dims.hidden=1000.0", "whole number"]),
+    (["op.dims.hidden=abc"], ["op.dims.hidden=abc", "whole number"]),
+    (["op.dims.hidden=[64]"], ["op.dims.hidden=[64]", "whole number"]),
+    (["variants=naive"], ["variants=naive", "variants=[naive]"]),
+    (["variants=[naive,fusd]"], ["variants=fusd", "did you mean fused?"]),
+    (["variants=[fused]"], ["variants=[fused]", "baseline naive"]),
+    (["op.baseline=slow"], ["op.baseline=slow", "compiled, fused, naive"]),
+    (["latncy.seconds=3"], ["latncy", "did you mean latency?"]),
+    (["latency.second=3"], ["latency.second", "did you mean latency.seconds?"]),
+    (["+latency.second=3"], ["latency.second", "did you mean latency.seconds?"]),
+    (["+typo=3"], ["typo", "no such key"]),
+    (["seed=abc"], ["seed", "abc"]),
+    (["profile.active=0"], ["profile.active=0", "1 or more"]),
+    (["latency.seconds=-1"], ["latency.seconds=-1", "positive"]),
+    (["latency.cache=tepid"], ["latency.cache=tepid", "cold, warm"]),
+    (["dtype=float32,bfloat16"], ["dtype=float32,bfloat16", "-m"]),
+    (["op.variants.naive=3"], ["op.variants.naive=3", "mapping"]),
+    (["+op.variants.mine.fnn=a.b"], ["op.variants.mine=fnn", "did you mean fn?"]),
+    (["+op.variants.mine.args.block=2"], ["op.variants.mine.fn=None", "dotted path"]),
+    (["no equals sign"], ["no equals sign", "key=value"]),
+]
+
+MEASURED = [
+    (["+op.variants.mine.fn=nowhere.fast"], ["op.variants.mine.fn=nowhere.fast", "no module named nowhere"]),
+    (["op.variants.fused.fn=variants.rmsnorm.fsed"], ["op.variants.fused.fn", "did you mean fused?", "naive"]),
+    (["op.inputs=variants.rmsnorm.missing"], ["op.inputs=variants.rmsnorm.missing", "inputs"]),
+    (["device=cuda"], ["device=cuda", "here: cpu"]),
+    (["device=neuron"], ["device=neuron", "torch_neuronx", "install"]),
+    (["~op.dims.rows"], ["op.inputs=", "asks for rows", "hidden"]),
+    (["+op.dims.heads=2"], ["op.inputs=", "does not take heads"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), COMPOSED, ids=lambda value: " ".join(value)[:40])
+def test_refused_before_anything_runs(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
+    ran = run(*arguments, cwd=tmp_path)
+    assert ran.status == 2
+    for part in said:
+        assert part in ran.error
+    assert not list(tmp_path.glob("outputs/**/results.json"))
+
+
+@pytest.mark.parametrize(("arguments", "said"), MEASURED, ids=lambda value: " ".join(value)[:40])
+def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
+    ran = run(*arguments, *QUICK, cwd=tmp_path)
+    assert ran.status == 2
+    for part in said:
+        assert part in ran.error
+
+
+def test_an_operation_with_a_missing_key(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    (tmp_path / "conf" / "op" / "mine.yaml").write_text("name: mine\ndims: {rows: 2}\nbaseline: a\nvariants: {}\n")
+    ran = run("--config-dir", "conf", "op=mine", cwd=tmp_path)
+    assert ran.status == 2
+    assert "op.inputs" in ran.error
+    assert "missing" in ran.error
+
+
+def test_a_traceback_for_those_who_ask(tmp_path: Path) -> None:
+    ran = run("dtype=bogus", cwd=tmp_path, HYDRA_FULL_ERROR="1")
+    assert ran.status != 0
+    assert "Traceback" in ran.err
+
+
+def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')\n")
+    shown = run("--help", cwd=tmp_path)
+    assert shown.status == 0
+    assert shown.out.count("python -m harness ") >= 3
+    assert "transformer_block" in shown.out
+    composed = run("--cfg", "job", "op=softmax", cwd=tmp_path)
+    assert composed.status == 0
+    assert "variants.softmax.inputs" in composed.out
+    assert run("--info", "defaults", cwd=tmp_path).status == 0
