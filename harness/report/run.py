@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness import comparison as derived
 from harness import results
-from harness.report import cells, markdown, terminal, words
-from harness.report.charts import comparison as comparison_chart
-from harness.report.charts import style
+from harness.measure import trace
+from harness.measure.trace import Event
+from harness.report import cells, markdown, page, terminal, words
+from harness.report.charts import comparison, roofline, samples, style, timeline
 from harness.results import Document
 
 
@@ -20,14 +22,17 @@ def title(document: Document) -> str:
 
 
 def write(folder: Path, document: Document) -> None:
-    """Writes the tables, the Markdown and the charts of a run into its folder."""
+    """Writes the tables, the Markdown, the charts and the page of a run into its folder."""
     rows, operators = derived.comparison(document), derived.operators(document)
     results.write_table(folder / "comparison.csv", derived.columns(list(document["case"]["dims"])), rows)
     results.write_table(folder / "operators.csv", derived.OPERATOR_COLUMNS, operators)
     results.write_table(folder / "samples.csv", derived.SAMPLE_COLUMNS, derived.samples(document))
     with results.atomic(folder / "comparison.md") as file:
         file.write(_markdown(document, rows, operators))
-    style.save(folder, "comparison", lambda: comparison_chart.draw(rows, operators, title(document)))
+    charts = _charts(folder, document, rows, operators)
+    with results.atomic(folder / "report.html") as file:
+        sentences, warnings = words.summary(document, rows), words.warnings(document)
+        file.write(page.of_run(document, title(document), rows, operators, sentences, warnings, charts))
 
 
 def show(folder: Path, document: Document) -> None:
@@ -57,3 +62,31 @@ def _markdown(document: Document, rows: list[derived.Row], operators: list[deriv
             tables.append(table)
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
     return markdown.page(title(document), words.summary(document, rows), tables, words.warnings(document), footer)
+
+
+def _charts(
+    folder: Path, document: Document, rows: list[derived.Row], operators: list[derived.Row]
+) -> Mapping[str, bytes]:
+    """Draws what there is to draw; SVGs by the names of their files."""
+    name, work, peaks = title(document), document["work"], document["device"].get("peaks")
+    traces, taken = _traces(folder, document), derived.samples(document)
+    draw = {
+        "comparison": lambda: comparison.draw(rows, operators, name),
+        "timeline": lambda: timeline.draw(rows, operators, traces, name),
+        "samples": lambda: samples.draw(rows, taken, name),
+    }
+    if peaks and work and work["flops"] and work["bytes"]:
+        draw["roofline"] = lambda: roofline.draw(rows, work, peaks, name)
+    return {chart: style.save(folder, chart, drawing) for chart, drawing in draw.items()}
+
+
+def _traces(folder: Path, document: Document) -> dict[str, list[Event]]:
+    """The events of those variants whose trace is there and can be read."""
+    found = {}
+    for measurement in document["measurements"]:
+        path = folder / "traces" / trace.folder_name(measurement["variant"]) / "trace.json"
+        try:
+            found[measurement["variant"]] = trace.from_file(path)
+        except (OSError, ValueError, KeyError):
+            continue  # the chart says that there is none
+    return found

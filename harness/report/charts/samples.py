@@ -68,7 +68,10 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
     for number, (start, rounds) in enumerate(turns.values()):
         if number % 2:
             axes.axvspan(start - 0.5, start + rounds - 0.5, color="#f2f2f2", zorder=0)
-    axes.axhspan(row["latency_lo_us"] / unit.microseconds, row["latency_hi_us"] / unit.microseconds, **BAND)
+    axes.axhspan(
+        row["latency_lo_us"] / unit.microseconds, row["latency_hi_us"] / unit.microseconds,
+        color="#D55E00", alpha=0.18, linewidth=0, zorder=1,
+    )  # fmt: skip
     axes.axhline(row["latency_us"] / unit.microseconds, color="#D55E00", linewidth=1.2, zorder=1)
     inside = (y >= low) & (y <= high)
     axes.plot(
@@ -94,9 +97,6 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
     if above.any() or below.any():
         said += f", {above.sum() + below.sum():,} of them beyond this panel"
     style.above(axes, row["variant"], said)
-
-
-BAND = {"color": "#D55E00", "alpha": 0.18, "linewidth": 0, "zorder": 1}
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:

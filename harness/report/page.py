@@ -1,0 +1,213 @@
+"""The page: one self-contained HTML file with everything that a run or a sweep has to show."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from harness import explorer
+from harness.comparison import Row
+from harness.report import cells
+from harness.report.cells import Table
+from harness.results import Document
+
+MARKED = ("faster", "slower", "wrong", "failed", "degraded")  # cells that have a colour of their own
+ALTERNATIVES = {
+    "comparison": "Latency and time by operator of each variant; the tables here hold the same numbers",
+    "timeline": "One call of each variant: dispatch, runtime and device on a common time axis",
+    "roofline": "The variants' FLOP/s below the machine's roof",
+    "samples": "All latency samples of each variant in the order they were taken",
+    "sweep": "Latency and time of each variant against what was swept",
+    "speedup": "The fastest variant and its speed-up in each case",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart that stands in the page itself."""
+
+    source: str
+    alt: str
+
+    @classmethod
+    def of(cls, name: str, svg: bytes) -> Picture:
+        """The chart called `name`."""
+        return cls(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}", ALTERNATIVES[name])
+
+
+def of_run(
+    document: Document,
+    title: str,
+    rows: Sequence[Row],
+    operators: Sequence[Row],
+    sentences: Sequence[str],
+    warnings: Sequence[str],
+    charts: Mapping[str, bytes],
+) -> str:
+    """The page of a run; `charts` are SVGs by the names of their files."""
+    tables = [cells.operator_table(operators, row["variant"], row["device"], most=None) for row in rows]
+    return _render(
+        "run.html",
+        title=title,
+        subtitle=f"{document['created']} · {document['device'].get('name', document['case']['device'])} · "
+        f"torch {document['environment'].get('torch', '?')}",
+        sentences=sentences,
+        warnings=warnings,
+        comparison=cells.comparison_table(rows, "Comparison"),
+        operators=[table for table in tables if table is not None],
+        tables=[
+            table
+            for table in (_compile(document, rows), _roofline(document, rows), _engines(rows), _errors(rows))
+            if table
+        ],
+        stopped=f"Sampling ended: {document['stopped']}." if document["stopped"] else "",
+        charts={name: Picture.of(name, svg) for name, svg in charts.items()},
+        command=document["command"],
+        environment=_flat({"harness": document["harness"], "device": document["device"], **document["environment"]}),
+        config=document["config"],
+    )
+
+
+def of_sweep(
+    title: str,
+    subtitle: str,
+    sentences: Sequence[str],
+    warnings: Sequence[str],
+    comparison: Table,
+    cases: Sequence[Mapping[str, Any]],
+    charts: Mapping[str, bytes],
+    command: str,
+    config: Mapping[str, Any],
+) -> str:
+    """The page of a sweep; `cases` have name, folder and what is missing of them."""
+    return _render(
+        "sweep.html",
+        title=title,
+        subtitle=subtitle,
+        sentences=sentences,
+        warnings=warnings,
+        comparison=comparison,
+        cases=cases,
+        charts={name: Picture.of(name, svg) for name, svg in charts.items()},
+        command=command,
+        environment={},
+        config=config,
+    )
+
+
+def _render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,  # names and reasons are the users'
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
+    return environment.get_template(template).render(**context, configuration=text, marked=MARKED)
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested mappings as one, with dotted names."""
+    found: dict[str, str] = {}
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            found[prefix + name] = cells.size(value) if name.endswith("_bytes") else str(value)
+    return found
+
+
+def _compile(document: Document, rows: Sequence[Row]) -> Table | None:
+    compiled = [row for row in rows if row["compile_s"] is not None]
+    if not compiled:
+        return None
+    reasons = {measurement["variant"]: measurement["compiles"] for measurement in document["measurements"]}
+    lines = [
+        [
+            row["variant"],
+            cells.duration(row["compile_s"]),
+            "warm" if row["compile_cached"] else "cold",
+            cells.duration(row["compile_warm_s"]),
+            cells.count(row["graphs"]),
+            cells.count(row["graph_breaks"]),
+            "; ".join(reasons[row["variant"]][0]["break_reasons"]) or "–",
+            cells.count(row["recompiles"]),
+            cells.count(row["break_even_calls"]),
+        ]
+        for row in compiled
+    ]
+    headers = [
+        "Variant", "To the first result", "Cache", "In a later process", "Graphs", "Graph breaks", "Why",
+        "Recompiles while timed", "Pays after calls",
+    ]  # fmt: skip
+    return _table("Compile cost", headers, lines)
+
+
+def _roofline(document: Document, rows: Sequence[Row]) -> Table | None:
+    timed = [row for row in rows if row["flops_per_s"] is not None and row["bytes_per_s"] is not None]
+    if not timed:
+        return None
+    headers, peaks = ["Variant", "FLOP/s", "B/s"], document["device"].get("peaks")
+    lines = [[row["variant"], _rate(row["flops_per_s"]), _rate(row["bytes_per_s"])] for row in timed]
+    if peaks:
+        headers.append("Of the bound")
+        for line, row in zip(lines, timed, strict=True):
+            shares = row["flops_per_s"] / peaks["flops_per_s"], row["bytes_per_s"] / peaks["bytes_per_s"]
+            line.append(f"{cells.digits(100 * max(shares), 3)}%")
+    return _table("Roofline", headers, lines)
+
+
+def _engines(rows: Sequence[Row]) -> Table | None:
+    seen = [name for name in explorer.COLUMNS if any(row[name] is not None for row in rows)]
+    if not seen:
+        return None
+    lines = [[row["variant"], *(_engine(name, row[name]) for name in seen)] for row in rows]
+    return _table("Engines, as neuron-explorer sums them up", ["Variant", *(_words(name) for name in seen)], lines)
+
+
+def _errors(rows: Sequence[Row]) -> Table | None:
+    compared = [row for row in rows if row["max_error"] is not None]
+    if not compared:
+        return None
+    lines = [
+        [row["variant"], *(f"{row[key]:.3g}" if row[key] is not None else cells.NOTHING for key in ERRORS)]
+        for row in compared
+    ]
+    return _table("Errors against the reference", ["Variant", *ERRORS.values()], lines)
+
+
+ERRORS = {
+    "max_error": "Largest",
+    "max_error_relative": "Relative",
+    "max_error_units": "In units of the dtype's precision",
+    "error_allowed_share": "Share of what is allowed",
+}
+
+
+def _table(title: str, headers: list[str], lines: list[list[str]]) -> Table:
+    texts = ("Variant", "Cache", "Why")
+    return Table(title, headers, [header not in texts for header in headers], lines)
+
+
+def _rate(value: float) -> str:
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{cells.digits(value / size, 3)} {unit}"
+    return cells.digits(value, 3)
+
+
+def _engine(name: str, value: float | None) -> str:
+    if value is None:
+        return cells.NOTHING
+    return cells.size(value) if name.endswith("_bytes") else f"{value:.1f}%"
+
+
+def _words(column: str) -> str:
+    return column.removesuffix("_pct").removesuffix("_bytes").replace("_", " ").capitalize()
