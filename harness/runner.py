@@ -142,12 +142,13 @@ class _Run:
     def _captures(self) -> None:
         """Takes stock of what Neuron's profiler left of each variant, and lets neuron-explorer sum it up."""
         neuron, ask = self.settings.neuron, True
+        title = f"{self.case.operation.name}-{self.folder.name}"  # Neuron Explorer takes a name once
         for name, row in self.rows.items():
             if row.profile is None:
                 continue
             self.progress(f"{name}: neuron-explorer")
             folder = self.folder / "traces" / folder_name(name)
-            found = capture.inventory(folder, self.folder, neuron.modes, f"{self.case.operation.name}-{name}")
+            found = capture.inventory(folder, self.folder, neuron.modes, f"{title}-{name}")
             row.capture = asdict(found)
             if found.empty:
                 row.judge(FAILED, found.troubles[0])

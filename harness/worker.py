@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.devices import Device, choose
+from harness.devices import Device, choose, passed_over
 from harness.environment import Troubles, of_process
 from harness.errors import UsageError, one_line
 from harness.measure import timeline, trace
@@ -47,6 +47,7 @@ class _Session:
         if self.task.settings.worker.threads is not None:
             torch.set_num_threads(self.task.settings.worker.threads)
         self.device = choose(self.case.device)
+        self.send("troubles", "", passed_over(self.case.device, self.device))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)

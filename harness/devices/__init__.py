@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from harness.devices.base import Device
 from harness.errors import UsageError
 
@@ -21,6 +23,13 @@ def device(name: str) -> Device:
     from harness.devices.cpu import Cpu
 
     return Cpu()
+
+
+def passed_over(asked: str, chosen: Device) -> list[str]:
+    """A line on what `auto` did not take although its package is installed."""
+    if asked != "auto" or chosen.name == "neuron" or importlib.util.find_spec("torch_neuronx") is None:
+        return []
+    return [f"device=auto takes {chosen.name} and passes neuron over: {device('neuron').absence()}"]
 
 
 def choose(name: str) -> Device:

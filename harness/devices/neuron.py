@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.config import NeuronSettings
 
 INSTALL = "install torch-neuronx 2.13 or later from AWS's own package index, as its TorchNeuron install page says"
-HELD = "another process may hold it: neuron-ls shows which; end that, or choose other cores by NEURON_RT_VISIBLE_CORES"
+HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
 
 
 class Neuron(Device):
@@ -143,7 +143,7 @@ class Neuron(Device):
     def missing_time(self) -> str:
         return self._untimed or (
             "the profiler plug-in is not registered, or device work was not waited for before the step ended; "
-            "python -m harness.doctor device=neuron tries it"
+            "install the torch-neuronx that belongs to this torch, and see python -m harness.doctor device=neuron"
         )
 
     def last_level_cache(self) -> int:

@@ -11,9 +11,8 @@ from typing import Any
 import jinja2
 import yaml
 
-from harness import explorer
 from harness.comparison import Row
-from harness.report import cells
+from harness.report import cells, device
 from harness.report.cells import Table
 from harness.results import Document
 
@@ -63,7 +62,7 @@ def of_run(
         operators=[table for table in tables if table is not None],
         tables=[
             table
-            for table in (_compile(document, rows), _roofline(document, rows), _engines(rows), _errors(rows))
+            for table in (_compile(document, rows), _roofline(document, rows), *device.tables(rows), _errors(rows))
             if table
         ],
         stopped=f"Sampling ended: {document['stopped']}." if document["stopped"] else "",
@@ -164,14 +163,6 @@ def _roofline(document: Document, rows: Sequence[Row]) -> Table | None:
     return _table("Roofline", headers, lines)
 
 
-def _engines(rows: Sequence[Row]) -> Table | None:
-    seen = [name for name in explorer.COLUMNS if any(row[name] is not None for row in rows)]
-    if not seen:
-        return None
-    lines = [[row["variant"], *(_engine(name, row[name]) for name in seen)] for row in rows]
-    return _table("Engines, as neuron-explorer sums them up", ["Variant", *(_words(name) for name in seen)], lines)
-
-
 def _errors(rows: Sequence[Row]) -> Table | None:
     compared = [row for row in rows if row["max_error"] is not None]
     if not compared:
@@ -201,13 +192,3 @@ def _rate(value: float) -> str:
         if value >= size:
             return f"{cells.digits(value / size, 3)} {unit}"
     return cells.digits(value, 3)
-
-
-def _engine(name: str, value: float | None) -> str:
-    if value is None:
-        return cells.NOTHING
-    return cells.size(value) if name.endswith("_bytes") else f"{value:.1f}%"
-
-
-def _words(column: str) -> str:
-    return column.removesuffix("_pct").removesuffix("_bytes").replace("_", " ").capitalize()

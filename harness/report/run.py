@@ -9,7 +9,7 @@ from harness import comparison as derived
 from harness import results
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import cells, markdown, page, terminal, words
+from harness.report import cells, device, markdown, page, terminal, words
 from harness.report.charts import comparison, roofline, samples, style, timeline
 from harness.results import Document
 
@@ -29,6 +29,10 @@ def write(folder: Path, document: Document) -> None:
     results.write_table(folder / "samples.csv", derived.SAMPLE_COLUMNS, derived.samples(document))
     with results.atomic(folder / "comparison.md") as file:
         file.write(_markdown(document, rows, operators))
+    captures = device.captures(folder, document)
+    if captures is not None:
+        with results.atomic(folder / "traces" / "README.md") as file:
+            file.write(captures)
     charts = _charts(folder, document, rows, operators)
     with results.atomic(folder / "report.html") as file:
         sentences, warnings = words.summary(document, rows), words.warnings(document)
@@ -44,6 +48,8 @@ def show(folder: Path, document: Document) -> None:
         if table is not None:
             terminal.show(out, table)
     terminal.show(out, cells.comparison_table(rows, title(document)))
+    for table in device.tables(rows):
+        terminal.show(out, table)
     for sentence in words.summary(document, rows):
         out.print(sentence, markup=False, soft_wrap=True)
     out.print(f"Results: {folder}", markup=False, soft_wrap=True)
@@ -60,6 +66,7 @@ def _markdown(document: Document, rows: list[derived.Row], operators: list[deriv
         table = cells.operator_table(operators, row["variant"], row["device"])
         if table is not None:
             tables.append(table)
+    tables += device.tables(rows)
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
     return markdown.page(title(document), words.summary(document, rows), tables, words.warnings(document), footer)
 
