@@ -15,6 +15,7 @@ freedom after Satterthwaite (Yuen, The two-sample trimmed t for unequal populati
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,10 +67,12 @@ def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
     if min(len(before), len(after)) < LEAST_PROCESSES:
         return None
     centre = float(stats.trim_mean(after, statistics.TRIMMED) - stats.trim_mean(before, statistics.TRIMMED))
-    if not (np.ptp(before) or np.ptp(after)):  # without any scatter t is 0 / 0
-        return Interval(*np.exp([centre] * 3).tolist())
-    bounds = stats.ttest_ind(after, before, equal_var=False, trim=statistics.TRIMMED).confidence_interval(confidence)
-    return Interval(*np.exp([centre, bounds.low, bounds.high]).tolist())
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of centres without any scatter, as a coarse clock gives
+        test = stats.ttest_ind(after, before, equal_var=False, trim=statistics.TRIMMED)
+        bounds = test.confidence_interval(confidence)
+    low, high = (bounds.low, bounds.high) if np.isfinite(bounds.low) else (centre, centre)
+    return Interval(*np.exp([centre, low, high]).tolist())
 
 
 def _centres(groups: Groups) -> np.ndarray:
@@ -96,7 +99,8 @@ def _witness(
     for other in old:
         if other == name or _sign(least[other], floor) * _sign(least[name], floor) < 0:
             continue
-        beside = ratio(*(statistics.paired(list(side[name]), list(side[other])) for side in (old, new)), confidence)
+        before, after = (statistics.paired(list(side[name]), list(side[other])) for side in (old, new))
+        beside = ratio(before, after, confidence)
         if beside is not None:
             known[other] = beside
     unmoved = [other for other in known if _sign(least[other], floor) == 0]

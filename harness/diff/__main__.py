@@ -1,0 +1,134 @@
+"""The command line of the comparison of two runs; its exit status is a gate. Imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from harness.diff.gate import LEVELS, refused
+from harness.errors import UsageError, unknown
+
+FORMATS = ("text", "markdown", "json")
+EXAMPLES = """\
+examples:
+  python -m harness.diff outputs/2026-01-30/10-00-00-000000 outputs/2026-01-31/10-00-00-000000
+  python -m harness.diff baselines/rmsnorm.json outputs/2026-01-31/10-00-00-000000 --fail-on slower
+  python -m harness.diff OLD NEW --fail-on slower --threshold 10% --format markdown
+
+exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the command is at fault, or nothing compares
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line, as all of the harness's are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError."""
+        raise UsageError(f"{message}; see python -m harness.diff --help")
+
+
+def main() -> int:
+    """Runs the program; returns its exit status."""
+    try:
+        return _run(_parser().parse_args())
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # as of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(asked: argparse.Namespace) -> int:
+    from harness.diff import writing
+    from harness.diff.difference import Settings, difference
+
+    found = difference(asked.old, asked.new, Settings(asked.threshold, asked.confidence, asked.absolute))
+    if asked.format == "text":
+        writing.show(found, asked.fail_on)
+    else:
+        text = (writing.as_markdown if asked.format == "markdown" else writing.as_json)(found, asked.fail_on)
+        print(text.rstrip("\n"))
+    return int(bool(refused(found, asked.fail_on)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m harness.diff",
+        description="Compares two runs, or two sweeps case by case: what became slower, faster, wrong or missing.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    place = "a run's folder, a sweep's folder, or a copy of a run's results.json"
+    parser.add_argument("old", metavar="OLD", type=Path, help=f"what to compare with: {place}")
+    parser.add_argument("new", metavar="NEW", type=Path, help="what to judge: the same")
+    parser.add_argument(
+        "--fail-on",
+        metavar="LEVEL",
+        type=_choice("--fail-on", LEVELS),
+        help="exit with 1 where a variant that was right is now wrong, failed, degraded, skipped or missing (broken); "
+        "or that, or certainly slower (slower)",
+    )
+    parser.add_argument(
+        "--threshold",
+        metavar="SHARE",
+        type=_share("--threshold", "5% or 0.05"),
+        default="5%",
+        help="claim no change below this, such as 10%% or 0.1 (default: 5%%); noisier runs claim less by themselves",
+    )
+    parser.add_argument(
+        "--confidence",
+        metavar="SHARE",
+        type=_share("--confidence", "99% or 0.99"),
+        default="99%",
+        help="with which all claims hold together (default: 99%%)",
+    )
+    parser.add_argument(
+        "--absolute",
+        action="store_true",
+        help="judge latencies as they are; without it, what moves all variants of a case alike is put down to the "
+        "machine and is unclear",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="FORMAT",
+        type=_choice("--format", FORMATS),
+        default="text",
+        help=f"of the output: {', '.join(FORMATS)} (default: text)",
+    )
+    return parser
+
+
+def _choice(option: str, choices: tuple[str, ...]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise unknown(option, text, choices)
+        return text
+
+    return read
+
+
+def _share(option: str, such_as: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < 1:
+            raise UsageError(f"{option}={text}: expected a share such as {such_as}")
+        return value
+
+    return read
+
+
+if __name__ == "__main__":
+    sys.exit(main())
