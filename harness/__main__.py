@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import sys
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from harness import help
 from harness.composing import as_usage_error
 from harness.config import directory, parse, resolved
 from harness.errors import CaseError, UsageError
@@ -24,6 +27,9 @@ log = logging.getLogger("harness")
 
 def main() -> int:
     """Runs the program; returns its exit status."""
+    if help.asked(sys.argv[1:]):
+        print(help.text(sys.argv[1:]))
+        return 0
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would otherwise print over several lines
     statuses: list[int] = []
@@ -123,23 +129,41 @@ def usage(error: UsageError) -> int:
 def _run(config: DictConfig) -> int:
     plain = resolved(config)
     case, settings = parse(plain)
-    from harness import results, runner
+    from harness import lock, results, runner
     from harness.progress import progress
-    from harness.report import run as report
+    from harness.sweep import failure
 
+    threading.Thread(target=_prepare, daemon=True).start()
     folder, alone = output(), not sweeping()
     if plain["resume"] is not None and alone:
         raise UsageError(f"resume={plain['resume']}: continues a sweep; add -m, or sweep=NAME")
-    with progress(case.label) if alone else nullcontext(lambda text: None) as tell:
-        outcome = runner.measure(case, settings, folder, tell)
-    document = results.document(case, plain, command(), outcome)
-    report.write(folder, document)
-    results.write(folder, document)
+    if not alone:
+        failure.clear(folder)
+    with lock.hold(case.device, plain["lock"], str(folder)):
+        with progress(case.label) if alone else nullcontext(lambda text: None) as tell:
+            outcome = runner.measure(case, settings, folder, tell)
+        from harness.report import run as report
+
+        document = results.document(case, plain, command(), outcome)
+        try:
+            report.write(folder, document)  # within the lock: drawing would disturb the next run
+        finally:
+            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
+    warnings = report.words.warnings(document)
     if alone:
         report.show(folder, document)
-    for warning in report.words.warnings(document):
-        log.warning(warning if alone else f"{folder.name}: {warning}")
+    elif warnings:  # a line a case
+        more = f" ({len(warnings) - 1} more: {folder / 'comparison.md'})" if len(warnings) > 1 else ""
+        warnings = [f"{folder.name}: {warnings[0]}{more}"]
+    for warning in warnings:
+        log.warning(warning)
     return report.status(document)
+
+
+def _prepare() -> None:
+    """Imports what the report needs while the first measuring process starts, on another core."""
+    for module in ("scipy.stats", "harness.report.run"):
+        importlib.import_module(module)
 
 
 def command() -> str:

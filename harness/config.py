@@ -18,6 +18,7 @@ from harness.operation import DTYPES, MODES, RESERVED_DIMS, Case, Operation, Var
 DEVICES = ("auto", "neuron", "cuda", "cpu")
 CACHES = ("warm", "cold")
 DOCTOR = ("refuse", "warn")
+LOCK = ("wait", "fail", "none")
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
 
@@ -40,7 +41,7 @@ class LatencySettings:
 
     processes: int = 3  # fresh processes: the least number; one process is one sample
     max_processes: int = 12
-    seconds: float = 6.0  # of timing, over all processes
+    seconds: float = 6.0  # of sampling, over all processes but the first, which also checks and profiles
     precision: float = 0.02  # half-width of a ratio's interval that ends the sampling
     confidence: float = 0.95
     min_effect: float = 0.02  # no claim for less than this, however narrow the interval
@@ -96,6 +97,7 @@ class RunSettings:
     seed: int = 0
     variants: Any = None  # a list of names to measure; null: all
     resume: str | None = None  # the folder of a sweep to continue, or last
+    lock: str = "wait"  # what to do while another run measures on the device
     doctor: str = "refuse"  # what to do where harness.doctor calls the device unfit
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     latency: LatencySettings = field(default_factory=LatencySettings)
@@ -146,6 +148,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
     """
     _no_stray_keys(plain)
     op = plain["op"]
+    _among("lock", plain["lock"], LOCK)
     dtype = _among("dtype", plain["dtype"], DTYPES)
     if dtype not in op["dtypes"]:
         raise unknown("dtype", dtype, op["dtypes"], f"dtypes of {op['name']}")

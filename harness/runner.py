@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -56,25 +57,28 @@ class _Run:
         )
 
     def _sample(self) -> str:
-        """Processes until every ratio is known well enough; says why it stopped."""
-        latency = self.settings.latency
-        slice_s = latency.seconds / latency.max_processes
-        complete = 0
+        """Processes until every ratio is known well enough, or time is up; says why it stopped."""
+        latency, complete, begun = self.settings.latency, 0, time.monotonic()
         while True:
             alive = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
             if not alive:
                 return "nothing left to time"
-            if self._process(alive, thorough=complete == 0, seconds=slice_s):
+            thorough = complete == 0
+            if self._process(alive, thorough, seconds=latency.seconds / latency.max_processes):
                 complete += 1
-            least, most = latency.processes, latency.max_processes
-            if complete >= least:
-                width = self._widest()
-                if width is None:
-                    return "nothing to compare"
-                if width <= latency.precision:
-                    return f"every ratio is known to {width:.1%}"
-                if complete >= most:
-                    return f"{most} processes are spent; the widest interval is ±{width:.1%}"
+            if thorough:
+                begun = time.monotonic()  # what the first process does besides is not sampling
+            if complete < latency.processes:
+                continue
+            width = self._widest()
+            if width is None:
+                return "nothing to compare"
+            if width <= latency.precision:
+                return f"every ratio is known to ±{width:.1%}"
+            if complete >= latency.max_processes:
+                return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
+            if time.monotonic() - begun >= latency.seconds:
+                return f"latency.seconds={latency.seconds:g} are spent; the widest interval is ±{width:.1%}"
 
     def _widest(self) -> float | None:
         """The largest half-width of the intervals of the ratios."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 BOOTSTRAPS = 999
 TRIMMED = 0.2
@@ -40,6 +39,8 @@ def level(confidence: float, comparisons: int) -> float:
 
 def interval(groups: list[np.ndarray], confidence: float) -> Interval:
     """The typical positive value over processes; `groups` holds each process's samples."""
+    from scipy import stats  # a second to import: while the first process measures, not before it starts
+
     logs = [np.log(group) for group in groups if len(group)]
     centres = np.array([np.median(group) for group in logs])
     if len(centres) > 1:
@@ -95,6 +96,8 @@ def _standard_error(logs: list[np.ndarray]) -> float:
 def _bootstrap(values: np.ndarray, confidence: float) -> tuple[float, float]:
     if len(values) < 2:
         return float(values[0]), float(values[0])
+    from scipy import stats
+
     result = stats.bootstrap(
         (values,),
         np.median,

@@ -77,7 +77,7 @@ def strict_json(path: Path) -> Any:
 
 def run(*arguments: str, cwd: Path, module: str = "harness", timeout: float = 300, **variables: str) -> Ran:
     """Runs `python -m MODULE ARGUMENTS` in `cwd`, with these environment variables besides."""
-    environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(cwd), **variables}
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=cwd,

@@ -11,10 +11,11 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [
     ["harness", "harness.errors"],
     ["harness.operation"],
-    ["harness.config", "harness.composing"],
+    ["harness.config", "harness.composing", "harness.help"],
     ["harness.devices"],
     ["harness.measure"],
     ["harness.measurement", "harness.environment", "harness.statistics", "harness.task"],
+    ["harness.fitness", "harness.capture", "harness.explorer"],
     ["harness.process", "harness.worker", "harness.preload"],
     ["harness.runner"],
     ["harness.results"],

@@ -36,6 +36,7 @@ class Subject:
         self.inputs = [own(value, with_gradient=mode != "forward") for value in inputs]
         self._leaves = [value for value in self.inputs if isinstance(value, torch.Tensor) and value.requires_grad]
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
+        self._upstream: list[torch.Tensor] | None = None
 
     def __call__(self) -> Outputs:
         if self.mode == "forward":
@@ -80,6 +81,23 @@ class Subject:
         tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
         return bool(tensors) and all(t.untyped_storage().data_ptr() in mine for t in tensors)
 
+    def backward_graphs(self) -> int:
+        """How many of the graphs that autograd would run backward are compiled ones."""
+        if self.mode == "forward":
+            return 0
+        outputs = flatten(self.function(*self.inputs)) if self._graph is None else self._graph[0]
+        pending = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
+        seen: set[Any] = {None}
+        compiled: set[type] = set()  # AOTAutograd makes a class for each graph
+        while pending:
+            node = pending.pop()
+            if node not in seen:
+                seen.add(node)
+                pending += [after for after, _ in node.next_functions]
+                if node.name() == "CompiledFunctionBackward":
+                    compiled.add(type(node))
+        return len(compiled)
+
     def _differentiable(self, outputs: Outputs) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """The outputs that have a gradient, and a fixed upstream gradient for each."""
         grown = [output for output in outputs if isinstance(output, torch.Tensor) and output.requires_grad]
@@ -87,8 +105,10 @@ class Subject:
             raise ValueError(
                 f"nothing to differentiate in mode {self.mode}: no output depends on an input with gradient"
             )
-        gradients = [upstream(output, self.seed + index) for index, output in enumerate(grown)]
-        return grown, gradients if self._move is None else [self._move(gradient) for gradient in gradients]
+        if self._upstream is None:
+            drawn = [upstream(output, self.seed + index) for index, output in enumerate(grown)]
+            self._upstream = drawn if self._move is None else [self._move(gradient) for gradient in drawn]
+        return grown, self._upstream
 
     def _gradients(self, outputs: list[torch.Tensor], upstream: list[torch.Tensor], retain: bool = False) -> Outputs:
         return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, allow_unused=True)

@@ -11,6 +11,7 @@ from harness.comparison import Row
 
 NOTHING = "n/a"
 FEW_OPERATORS = 12
+WIDE = 0.5  # the half-width from which an interval is written by its bounds
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,17 @@ def times(rows: Sequence[Row], key: str) -> list[str]:
 
 
 def with_interval(rows: Sequence[Row]) -> list[str]:
-    """Latencies with the half-width of their intervals."""
+    """Latencies with their intervals."""
     unit = Unit.of([row["latency_us"] for row in rows])
     texts = []
     for row in rows:
         if row["latency_us"] is None:
             texts.append(NOTHING)
             continue
-        half = (row["latency_hi_us"] - row["latency_lo_us"]) / 2 / row["latency_us"]
-        texts.append(f"{unit.number(row['latency_us'])} {unit.name} ±{percent(half)}")
+        low, high = row["latency_lo_us"], row["latency_hi_us"]
+        half = (high - low) / 2 / row["latency_us"]
+        span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
+        texts.append(f"{unit.number(row['latency_us'])} {unit.name} {span}")
     return texts
 
 

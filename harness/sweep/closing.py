@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,13 @@ def close(folder: Path, status: int) -> int:
     show(sweep)
     told = gathering.failures([case for case in sweep.cases if case.started], folder)
     if told:
-        print("\n".join([f"{_count(len(told), 'failure')}:", *(f"  {sentence}" for sentence in told)]), file=sys.stderr)
+        print("\n".join([f"What went wrong ({len(told)}):", *(f"  {line}" for line in told)]), file=sys.stderr)
     done = sum(case.missing is None for case in sweep.cases)
-    again = any(case.again for case in sweep.cases)
-    if status == INTERRUPTED or again:
+    if status == INTERRUPTED or done < len(sweep.cases):
         start = "interrupted: " if status == INTERRUPTED else ""
         print(f"{start}{done} of {_count(len(sweep.cases), 'case')} finished", file=sys.stderr)
-    if again:
-        print(f"measure what is missing or failed: {sweep.plan.resuming}{folder}", file=sys.stderr)
+    if any(case.again for case in sweep.cases):
+        print(f"To measure what is missing or failed: {sweep.plan.resuming(folder)}", file=sys.stderr)
     return max(status, sweep.status)
 
 
@@ -57,13 +58,13 @@ def table(sweep: Sweep, rows: list[Row]) -> Table:
     ]
     columns += [
         ("Variant", False, [row["variant"] for row in rows]),
-        ("Latency", True, cells.with_interval(rows)),
+        ("Latency", True, _by_case(rows, cells.with_interval)),
         ("Speed-up", True, [cells.ratio(row) for row in rows]),
         ("Verdict", False, [cells.verdict(row) for row in rows]),
     ]
     if any(row["device_time_us"] is not None for row in rows):
-        columns.append(("Device time", True, cells.times(rows, "device_time_us")))
-    columns.append(("Self CPU time", True, cells.times(rows, "self_cpu_us")))
+        columns.append(("Device time", True, _by_case(rows, lambda case: cells.times(case, "device_time_us"))))
+    columns.append(("Self CPU time", True, _by_case(rows, lambda case: cells.times(case, "self_cpu_us"))))
     columns.append(("Operator calls", True, [cells.count(row["operator_calls"]) for row in rows]))
     lines = [list(line) for line in zip(*(texts for _, _, texts in columns), strict=True)]
     return Table(_title(sweep), [header for header, _, _ in columns], [right for _, right, _ in columns], lines)
@@ -82,6 +83,11 @@ def _once(rows: list[Row], column: list[Any]) -> list[str]:
         texts.append("" if row["case"] == before else str(value))
         before = row["case"]
     return texts
+
+
+def _by_case(rows: list[Row], texts: Callable[[list[Row]], list[str]]) -> list[str]:
+    """A column in which each case has a unit of its own: over a sweep they differ by orders of magnitude."""
+    return [text for _, case in groupby(rows, lambda row: row["case"]) for text in texts(list(case))]
 
 
 def _numeric(column: list[Any]) -> bool:

@@ -37,5 +37,6 @@ def read(folder: Path) -> Failure | None:
 
 
 def clear(folder: Path) -> None:
-    """Forgets an earlier failure, before the case is measured again."""
-    (folder / FILE).unlink(missing_ok=True)
+    """Forgets an earlier attempt, before the case is measured again; its results stand until there are new ones."""
+    for name in (FILE, "worker.log"):
+        (folder / name).unlink(missing_ok=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 from harness import comparison, results
 from harness.comparison import Row
-from harness.errors import UsageError
 from harness.measurement import DEGRADED, FAILED, WRONG
 from harness.sweep import failure, plan
 from harness.sweep.plan import Plan, Planned
@@ -54,7 +53,7 @@ class Sweep:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of comparison.csv with the dims of all operations, then the swept keys that are not among them."""
+        """The columns of comparison.csv with the dims of all operations, then the swept keys beyond these."""
         dims = list(dict.fromkeys(dim for case in self.cases for dim in case.planned.dims))
         swept = list(dict.fromkeys(key for case in self.cases for key in case.planned.columns))
         return [*comparison.columns(dims), *swept, "case"]

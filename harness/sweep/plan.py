@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,10 +63,9 @@ class Plan:
     config: Mapping[str, Any]  # the resolved configuration of the first case
     cases: tuple[Planned, ...]
 
-    @property
-    def resuming(self) -> str:
-        """The command, ready for the folder to resume."""
-        return f"{self.command} resume="
+    def resuming(self, folder: Path) -> str:
+        """The command that continues the sweep in `folder`."""
+        return f"{self.command} {shlex.quote(f'resume={folder}')}"
 
     def write(self, folder: Path) -> None:
         """Writes sweep.json."""

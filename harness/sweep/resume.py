@@ -48,7 +48,7 @@ def _same(folder: Path, before: Plan, made: Plan) -> None:
     if len(before.cases) != len(made.cases):
         raise UsageError(
             f"resume={folder}: has {len(before.cases)} cases, and this command has {len(made.cases)}; "
-            f"continue it by {before.resuming}{folder}"
+            f"continue it by {before.resuming(folder)}"
         )
     for old, new in zip(before.cases, made.cases, strict=True):
         if old.digest != new.digest:
@@ -56,6 +56,6 @@ def _same(folder: Path, before: Plan, made: Plan) -> None:
                 "was asked for" if old.name == new.name else f"is {old.name}, and here {new.name}: both are asked for"
             )
             raise UsageError(
-                f"resume={folder}: {old.folder} {asked} by other settings; continue it by {before.resuming}{folder}, "
+                f"resume={folder}: {old.folder} {asked} by other settings; continue it by {before.resuming(folder)}, "
                 "or start a new sweep without resume"
             )

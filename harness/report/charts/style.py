@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Literal, TextIO, cast
 
 import matplotlib
 from matplotlib import font_manager, ft2font
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -38,7 +39,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D
 HATCHES = ("", "", "", "", "////", "....", "\\\\\\\\")
 DARK = ("#0072B2", "#D55E00", "#009E73")  # colours that text upon them must be white on
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES = ("-", "--", "-.", ":")
+DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, so that a chart looks the same everywhere
@@ -168,16 +169,16 @@ def legend_of(fills: Mapping[str, Fill]) -> list[Patch]:
     ]
 
 
-def legend_height(patches: Sequence[Patch]) -> float:
+def legend_height(handles: Sequence[Artist]) -> float:
     """The inches that a legend takes."""
-    return MARGIN + LINE * -(-len(patches) // LEGEND_COLUMNS)
+    return MARGIN + LINE * -(-len(handles) // LEGEND_COLUMNS)
 
 
-def legend(figure: Figure, patches: Sequence[Patch], left: float) -> None:
+def legend(figure: Figure, handles: Sequence[Artist], left: float) -> None:
     """A legend at a figure's lower edge, so many inches from the left."""
     at = (left - 0.1) / WIDTH, MARGIN / 2 / figure.get_figheight()
     figure.legend(
-        handles=patches, loc="lower left", bbox_to_anchor=at, ncols=LEGEND_COLUMNS, fontsize=9.5, handlelength=1.6
+        handles=handles, loc="lower left", bbox_to_anchor=at, ncols=LEGEND_COLUMNS, fontsize=9.5, handlelength=1.6
     )
 
 

@@ -1,0 +1,66 @@
+"""The cost of the main job beside a plain script that does the same by hand, and of `--help` beside bare Hydra.
+
+All in one run, alternating: with a warm compile cache, with an empty one, and without torch.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from programs import HERE, environment, options, progress, report
+
+BARE = "import hydra\n@hydra.main(config_path=None, version_base='1.3')\ndef main(config): pass\nmain()\n"
+
+
+def main() -> None:
+    asked = options(__doc__, runs=5)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "bare.py").write_text(BARE)
+        harness = [sys.executable, "-m", "harness"]
+        job = [*harness, "op=rmsnorm", "device=cpu"]
+        plain = [sys.executable, str(HERE / "plain_script.py"), str(folder)]
+        bare = [sys.executable, str(folder / "bare.py")]
+        figures = {
+            "main job, warm cache": alternate(job, plain, asked.runs, folder, cold=False),
+            "main job, empty cache": alternate(job, plain, max(asked.runs // 2, 1), folder, cold=True),
+            "--help": alternate([*harness, "--help"], [*bare, "--help"], 3 * asked.runs, folder, cold=False),
+            "--cfg job": alternate(
+                [*harness, "--cfg", "job"], [*bare, "--cfg", "job"], 3 * asked.runs, folder, cold=False
+            ),
+        }
+    report(figures, asked.json)
+
+
+def alternate(ours: list[str], theirs: list[str], runs: int, folder: Path, cold: bool) -> dict[str, float]:
+    """Median seconds of both commands, and the median of the ratios of neighbouring runs."""
+    seconds: list[tuple[float, float]] = []
+    for run in range(runs):
+        pair = [
+            timed(command, folder, f"{run}-{index}" if cold else "warm") for index, command in enumerate((ours, theirs))
+        ]
+        seconds.append((pair[0], pair[1]))
+        progress(f"{' '.join(ours[1:])}: {pair[0]:.2f} s, {pair[1]:.2f} s")
+    kept = seconds if cold or len(seconds) == 1 else seconds[1:]  # the first run fills the cache
+    return {
+        "harness_s": statistics.median(pair[0] for pair in kept),
+        "other_s": statistics.median(pair[1] for pair in kept),
+        "ratio": statistics.median(pair[0] / pair[1] for pair in kept),
+    }
+
+
+def timed(command: list[str], folder: Path, cache: str) -> float:
+    """Wall seconds of a command with a compile cache of its own."""
+    variables = environment(TORCHINDUCTOR_CACHE_DIR=str(folder / f"cache-{cache}"))
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

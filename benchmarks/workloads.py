@@ -1,0 +1,27 @@
+"""Variants of RMSNorm whose work is known: as much as the baseline's, or a tenth more."""
+
+from __future__ import annotations
+
+import torch
+
+from variants.rmsnorm import naive
+
+
+def ten(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The work of ten calls."""
+    for _ in range(10):
+        result = naive(x, weight)
+    return result
+
+
+def eleven(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The work of eleven calls: a tenth more than `ten`."""
+    for _ in range(11):
+        result = naive(x, weight)
+    return result
+
+
+def tenth_more(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The work of one call, and of another on a tenth of the rows."""
+    naive(x[: x.shape[0] // 10], weight)
+    return naive(x, weight)

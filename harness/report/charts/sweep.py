@@ -1,0 +1,258 @@
+"""The sweep's charts: lines of latency and device time against what was swept, and maps of who is fastest where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from harness.comparison import Row
+from harness.report import axes as swept
+from harness.report import cells
+from harness.report.axes import Axis
+from harness.report.charts import style
+
+PANELS = 3  # beside each other
+PANEL, ABOVE, BELOW = 2.5, 0.55, 0.62  # inches: the height of a panel, and what is written above and below it
+LEFT, BETWEEN = 0.85, 0.55
+WIDE = 8.0  # an axis whose largest value is so many times its smallest is logarithmic
+TICKS = 9  # with fewer values than this each has its tick
+LABELS = 16  # a map with more columns than this has no words in its cells
+CELL = 0.62  # inches of height of a map's cell
+UNCLEAR = "#e4e4e4"
+
+
+def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
+    """Latency, and device time where there is any, against each numeric axis, a line for each variant.
+
+    Where other axes are swept too, panels show a few of their values; every value stands in sweep.csv.
+    """
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    timed = any(row["device_time_us"] is not None for row in rows)
+    keys = [("latency_us", "latency"), *([("device_time_us", "device time")] if timed else [])]
+    along = [axis for axis in axes if axis.numeric] or list(axes[:1])
+    strips = [(axis, key, name) for axis in along for key, name in keys]
+    legend = _legend(rows, variants)
+    bottom = style.legend_height(legend)
+    height = style.HEAD + len(strips) * (ABOVE + PANEL + BELOW) + bottom
+    figure = Figure(figsize=(style.WIDTH, height))
+    style.heading(figure, title, "per call, with intervals; a cross at the foot: failed, wrong, skipped or missing")
+    for number, (axis, key, name) in enumerate(strips):
+        others = [other for other in axes if other is not axis]
+        parts = swept.groups(rows, others)
+        shown = _few(list(parts), PANELS)
+        width = (style.WIDTH - LEFT - 0.25 - BETWEEN * (len(shown) - 1)) / max(len(shown), 1)
+        top = style.HEAD + number * (ABOVE + PANEL + BELOW) + ABOVE
+        limits = _limits([row for part in shown for row in parts[part]], key)
+        for place, part in enumerate(shown):
+            left = LEFT + place * (width + BETWEEN)
+            panel = style.panel(figure, left, top, style.WIDTH - left - width, height - top - PANEL)
+            _lines(panel, parts[part], axis, key, variants, limits, named=place == 0)
+            where = swept.named(others, part)
+            head = f"{name}, {where}" if where else name
+            if place == len(shown) - 1 and len(parts) > len(shown):
+                head += f" ({len(parts) - len(shown)} more not drawn)"
+            panel.set_title(style.shorten(head, int(width * 13)), loc="left", fontsize=9.5)
+    style.legend(figure, legend, LEFT)
+    return figure
+
+
+def draw_map(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
+    """The fastest variant of each case and its speed-up, over the first two axes; a panel a value of the others."""
+    across, down, others = _two(axes)
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    parts = swept.groups(rows, others)
+    shown = _few(list(parts), PANELS)
+    tall = max(len(down.values) * min(CELL, 6.0 / len(down.values)), 1.0)
+    legend = [Patch(facecolor=_tint(number), label=style.shorten(name, 34)) for number, name in enumerate(variants)]
+    legend += [
+        Patch(facecolor=UNCLEAR, label="unclear, or all the same"),
+        Patch(facecolor="white", label="× no result", edgecolor=style.GRID),
+    ]
+    step = ABOVE + tall + BELOW
+    height = style.HEAD + len(shown) * step + style.legend_height(legend)
+    figure = Figure(figsize=(style.WIDTH, height))
+    style.heading(figure, title, "the fastest variant of each case and how many times as fast as the baseline it is")
+    for number, part in enumerate(shown):
+        top = style.HEAD + number * step + ABOVE
+        panel = style.panel(figure, LEFT + 0.35, top, 0.25, height - top - tall)
+        _map(panel, parts[part], across, down, variants)
+        where = swept.named(others, part)
+        if number == len(shown) - 1 and len(parts) > len(shown):
+            where += f" ({len(parts) - len(shown)} more not drawn)"
+        panel.set_title(style.shorten(where, 110), loc="left", fontsize=9.5)
+    style.legend(figure, legend, LEFT + 0.35)
+    return figure
+
+
+def _few(parts: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """The first, the last and some between."""
+    if len(parts) <= most:
+        return parts
+    return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, most)]
+
+
+def _limits(rows: Sequence[Row], key: str) -> tuple[float, float, bool]:
+    """Of the vertical axis that panels share, in microseconds, and whether it is logarithmic."""
+    values = [row[key] for row in rows if row[key] and row["status"] in ("ok", "degraded")]
+    if not values:
+        return 0.0, 1.0, False
+    low, high = min(values), max(values)
+    if high > WIDE * low:
+        return low / 2.2, high * 1.5, True
+    return 0.0, high * 1.15, False
+
+
+def _lines(
+    panel: Axes,
+    rows: Sequence[Row],
+    axis: Axis,
+    key: str,
+    variants: Sequence[str],
+    limits: tuple[float, float, bool],
+    named: bool,
+) -> None:
+    low, high, log = limits
+    unit = cells.Unit.of([high])
+    scale = unit.microseconds
+    for number, name in enumerate(variants):
+        mine = sorted((row for row in rows if row["variant"] == name and axis.has(row)), key=axis.at)
+        good = [row for row in mine if row[key] and row["status"] in ("ok", "degraded")]
+        x = [axis.at(row) for row in good]
+        look = style.point(number)
+        panel.plot(
+            x,
+            [row[key] / scale for row in good],
+            linestyle=style.DASHES[number % len(style.DASHES)],
+            markersize=5,
+            **look,
+        )
+        degraded = [row for row in good if row["status"] == "degraded"]
+        panel.plot(
+            [axis.at(row) for row in degraded], [row[key] / scale for row in degraded], linestyle="", marker="o",
+            markersize=11, markerfacecolor="none", color=look["color"],
+        )  # fmt: skip
+        if key == "latency_us":
+            lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
+            lower = [max(value, low / scale) for value in lower]  # nothing is below a logarithmic axis
+            panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
+        lost = [axis.at(row) for row in mine if row["status"] not in ("ok", "degraded")]
+        panel.plot(
+            lost, [0.04 + 0.06 * (number % 4)] * len(lost), transform=panel.get_xaxis_transform(), linestyle="",
+            marker="x", markersize=7, markeredgewidth=2, color=look["color"], clip_on=False,
+        )  # fmt: skip
+    if log:
+        panel.set_yscale("log")
+        panel.yaxis.set_minor_locator(NullLocator())
+    panel.set_ylim(low / scale, high / scale)
+    panel.yaxis.set_major_formatter(style.thousands())
+    panel.grid(axis="y")
+    if named:
+        panel.set_ylabel(unit.name)
+    _horizontal(panel, axis)
+
+
+def _horizontal(panel: Axes, axis: Axis) -> None:
+    """Numbers where they belong, in order; names side by side."""
+    panel.set_xlabel(axis.label, labelpad=3)
+    if not axis.numeric:
+        panel.set_xlim(-0.4, len(axis.values) - 0.6)
+        panel.set_xticks(range(len(axis.values)), [style.shorten(str(value), 14) for value in axis.values], fontsize=9)
+        return
+    low, high = axis.values[0], axis.values[-1]
+    if low > 0 and high >= WIDE * low:
+        panel.set_xscale("log", base=2)
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.set_xlim(low / 1.15, high * 1.15)
+    else:
+        room = 0.06 * (high - low)
+        panel.set_xlim(low - room, high + room)
+    if len(axis.values) <= TICKS:
+        panel.xaxis.set_major_locator(FixedLocator(axis.values))
+    panel.xaxis.set_major_formatter(style.thousands())
+    panel.tick_params(axis="x", labelsize=8.5)
+
+
+def _legend(rows: Sequence[Row], variants: Sequence[str]) -> list[Line2D]:
+    lines = [
+        Line2D(
+            [],
+            [],
+            linestyle=style.DASHES[number % len(style.DASHES)],
+            label=style.shorten(name, 34),
+            **style.point(number),
+        )
+        for number, name in enumerate(variants)
+    ]
+    if any(row["status"] == "degraded" for row in rows):
+        lines.append(
+            Line2D(
+                [],
+                [],
+                linestyle="",
+                marker="o",
+                markersize=10,
+                markerfacecolor="none",
+                color=style.INK,
+                label="degraded",
+            )
+        )
+    return lines
+
+
+def _two(axes: Sequence[Axis]) -> tuple[Axis, Axis, list[Axis]]:
+    """The axis across, which has the most values of the first two, the one down, and the rest."""
+    first, second, *others = axes
+    return (first, second, others) if len(first.values) >= len(second.values) else (second, first, others)
+
+
+def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: Sequence[str]) -> None:
+    parts = swept.groups(rows, [across, down])
+    for (x, y), part in parts.items():
+        column, line = across.values.index(x), down.values.index(y)
+        words, colour = _winner(part, variants)
+        panel.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5))
+        if len(across.values) <= LABELS:
+            room = int(88 / len(across.values))
+            lines = "\n".join(style.shorten(word, room) for word in words)
+            panel.text(column, line, lines, ha="center", va="center", fontsize=8.5 if len(across.values) <= 9 else 7)
+    panel.set_xlim(-0.5, len(across.values) - 0.5)
+    panel.set_ylim(len(down.values) - 0.5, -0.5)
+    for axis, ticks in ((across, panel.set_xticks), (down, panel.set_yticks)):
+        every = max(1, len(axis.values) // 12)
+        places = range(0, len(axis.values), every)
+        ticks(list(places), [style.shorten(str(axis.values[place]), 12) for place in places], fontsize=8.5)
+    panel.set_xlabel(across.label, labelpad=3)
+    panel.set_ylabel(down.label)
+    panel.tick_params(length=0)
+    for side in ("left", "bottom"):
+        panel.spines[side].set_visible(False)
+
+
+def _winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], str]:
+    """What a case's cell says, and its colour."""
+    ranked = [row for row in rows if row["verdict"]]
+    if not ranked:
+        return ["×"], "white"
+    faster = sorted((row for row in ranked if row["verdict"] == "faster"), key=lambda row: -row["speedup"])
+    lost = " ×" if any(row["status"] in ("failed", "wrong", "missing") for row in rows) else ""
+    if faster:
+        best = faster[0]
+        equal = [row["variant"] for row in faster if row["speedup_hi"] >= best["speedup_lo"]]
+        return [" or ".join(equal), cells.times_factor(best["speedup"]) + lost], _tint(variants.index(best["variant"]))
+    if all(row["verdict"] in ("baseline", "slower") for row in ranked):
+        best = next(row for row in ranked if row["verdict"] == "baseline")
+        return [best["variant"], "1×" + lost], _tint(variants.index(best["variant"]))
+    return ["unclear" if any(row["verdict"] == "unclear" for row in ranked) else "the same", lost.strip()], UNCLEAR
+
+
+def _tint(number: int) -> str:
+    """A variant's colour, so light that words stand out on it."""
+    return to_hex([1 - 0.5 * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)])])

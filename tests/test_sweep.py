@@ -1,0 +1,248 @@
+"""Sweeps: what is run, what is refused before anything runs, and the one table that comes out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import QUICK, ROOT, Ran, run, table
+
+from harness.comparison import columns
+from harness.errors import UsageError
+from harness.sweep import gather, gathering, plan
+
+TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Two operations with different dims, at two sizes each."""
+    ran = run("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", *TWO, cwd=tmp_path_factory.mktemp("swept"))
+    assert ran.status == 0, ran.err
+    return ran
+
+
+@pytest.fixture
+def copy(swept: Ran, tmp_path: Path) -> Path:
+    """A copy of that sweep's folder, to spoil."""
+    return shutil.copytree(swept.cwd / swept.folder, tmp_path / "sweep")
+
+
+def rows_of(ran: Ran) -> list[dict[str, str]]:
+    return table(ran.cwd / ran.folder / "sweep.csv")
+
+
+def test_one_table_holds_all_cases(swept: Ran) -> None:
+    folder = swept.cwd / swept.folder
+    with (folder / "sweep.csv").open(newline="") as file:
+        assert next(csv.reader(file)) == [*columns(["rows", "columns", "hidden"]), "case"]
+    rows = rows_of(swept)
+    assert [(row["op"], row["dim_rows"], row["variant"]) for row in rows] == [
+        (op, size, variant) for op in ("softmax", "rmsnorm") for size in "42" for variant in ("naive", "fused")
+    ]
+    for row in rows:
+        assert (row["dim_columns"] == "") == (row["op"] == "rmsnorm")
+        assert (row["dim_hidden"] == "") == (row["op"] == "softmax")
+        case = {one["variant"]: one for one in table(folder / row["case"] / "comparison.csv")}[row["variant"]]
+        assert {key: row[key] for key in case} == case
+
+
+def test_each_case_has_a_complete_folder_with_a_short_name(swept: Ran) -> None:
+    folder = swept.cwd / swept.folder
+    cases = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    assert cases == ["000-softmax-rows_4", "001-softmax-rows_2", "002-rmsnorm-rows_4", "003-rmsnorm-rows_2"]
+    for case in cases:
+        assert {"comparison.csv", "results.json", "traces"} <= {path.name for path in (folder / case).iterdir()}
+    command = json.loads((folder / cases[3] / "results.json").read_text())["command"]
+    assert "op=rmsnorm op.dims.rows=2" in command
+    assert "hydra" not in command
+
+
+def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
+    assert swept.out.count("Variant") == 1
+    assert "operators, per call" not in swept.out
+    assert "\x1b" not in swept.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["dtype=float32,bogus,bfloat16"], ["dtype=bogus", "float16"]),
+        (["op=glob(x*)"], ["op=glob(x*)", "matches nothing", "rmsnorm"]),
+        (["op=rmsnorm,softmax", "op.dims.hidden=64,128"], ["op.dims.hidden", "op=softmax", "columns"]),
+        (["op.dims.hidden=64,abc"], ["op.dims.hidden=abc", "whole number"]),
+        (["op.dims.hiden=64,128"], ["op.dims.hiden", "did you mean op.dims.hidden"]),
+        (["latency.seconds=1,abc"], ["latency.seconds"]),
+        (["op=rmsnorm,rmsnrom"], ["op=rmsnrom", "did you mean rmsnorm"]),
+        (["op.dims.hidden=interval(1,4)"], ["op.dims.hidden=interval(1,4)", "range"]),
+        (["sweep=shapes,dtypes"], ["sweep=shapes,dtypes"]),
+        (["resume=last"], ["resume=last", "no sweep"]),
+        (["resume=elsewhere"], ["resume=elsewhere", "sweep.json"]),
+    ],
+)
+def test_an_impossible_sweep_is_refused_before_anything_runs(
+    tmp_path: Path, arguments: list[str], said: list[str]
+) -> None:
+    ran = run("-m", *TWO, *arguments, cwd=tmp_path)
+    assert ran.status == 2, ran.err
+    assert all(text in ran.error for text in said), ran.error
+    assert ran.out == ""
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_resume_is_for_sweeps(tmp_path: Path) -> None:
+    ran = run("resume=last", *TWO, cwd=tmp_path)
+    assert ran.status == 2
+    assert "add -m" in ran.error
+
+
+def test_a_folder_takes_one_sweep(swept: Ran) -> None:
+    ran = run("-m", "dtype=float32,bfloat16", f"hydra.sweep.dir={swept.folder}", *TWO, cwd=swept.cwd)
+    assert ran.status == 2
+    assert f"resume={swept.folder}" in ran.error
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = run("-m", "dtype=float32,bfloat16", "hydra.sweep.dir=file/sweep", *TWO, cwd=tmp_path)
+    assert ran.status == 2
+    assert "file/sweep: cannot be written: Not a directory" in ran.error
+
+
+def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Path) -> None:
+    ran = run("sweep=shapes", "op.dims.hidden=32", "worker.threads=1,2", *TWO, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    rows = rows_of(ran)
+    assert [(row["dim_hidden"], row["worker.threads"]) for row in rows] == [("32", "1")] * 2 + [("32", "2")] * 2
+    assert rows[0]["case"] == "000-threads_1"
+
+
+@pytest.mark.parametrize("name", [path.stem for path in (ROOT / "conf" / "sweep").glob("*.yaml")])
+def test_every_named_sweep_has_cases(tmp_path: Path, name: str) -> None:
+    """Refused for its folder alone, after all of its cases were found right."""
+    (tmp_path / "file").touch()
+    ran = run(f"sweep={name}", "hydra.sweep.dir=file/sweep", cwd=tmp_path)
+    assert "cannot be written" in ran.error
+
+
+def test_names_of_folders_are_safe_short_and_different(tmp_path: Path) -> None:
+    long = "package/" + "deep." * 40 + 'fn "v2" <b>'
+    cases = {plan._folder(number, 3, {"op.variants.mine.fn": long, "dtype": "float32"}) for number in range(3)}
+    assert len(cases) == 3
+    assert all(len(case) <= 60 and (tmp_path / case).parent == tmp_path for case in cases)
+    assert not set("".join(cases)) & set('/\\ "<>')
+
+
+def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
+    shutil.rmtree(copy / "001-softmax-rows_2")
+    (copy / "002-rmsnorm-rows_4" / "results.json").unlink()
+    cut = copy / "003-rmsnorm-rows_2" / "results.json"
+    cut.write_bytes(cut.read_bytes()[:-100])
+    sweep = gather(copy)
+    assert [case.missing for case in sweep.cases] == [
+        None,
+        "not started",
+        "started, not finished",
+        "results.json is cut off",
+    ]
+    rows = table(copy / "sweep.csv")
+    assert [row["status"] for row in rows] == ["ok"] * 2 + ["missing"] * 6
+    assert rows[2]["variant"] == "naive"
+    assert rows[2]["dim_columns"]
+    assert sweep.status == 1
+
+
+def test_results_of_another_version_are_named(copy: Path) -> None:
+    results = copy / "000-softmax-rows_4" / "results.json"
+    results.write_text(results.read_text().replace('"schema_version": 1', '"schema_version": 99', 1))
+    complaint = gather(copy).cases[0].missing
+    assert complaint is not None
+    assert "schema_version 99" in complaint
+    whole = json.loads((copy / "sweep.json").read_text())
+    (copy / "sweep.json").write_text(json.dumps({**whole, "schema_version": 99}))
+    with pytest.raises(UsageError, match="schema_version 99"):
+        gather(copy)
+
+
+def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
+    before = gathering.read(copy).rows
+    (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
+    after = gathering.read(copy).rows
+    assert [row["latency_us"] for row in after] == pytest.approx([row["latency_us"] for row in before])
+
+
+def test_a_folder_of_something_else_is_refused(swept: Ran, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nothing", swept.cwd / swept.folder / "000-softmax-rows_4"):
+        with pytest.raises(UsageError, match=r"sweep\.json"):
+            gather(folder)
+
+
+def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None:
+    environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "harness", "-m", "op.dims.hidden=32,64", *TWO]
+    sweeps = [subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=-1) for _ in range(2)]
+    said = [sweep.communicate(timeout=120)[1] for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], said
+    tables = list(tmp_path.glob("outputs/*/*/sweep.csv"))
+    assert len(tables) == 2
+    assert all(len(rows) == 4 and {row["status"] for row in rows} == {"ok"} for rows in map(table, tables))
+    assert any("waiting for its end" in text for text in said)
+
+
+def test_state_does_not_leak_from_case_to_case(package: Path) -> None:
+    (package / "leaky.py").write_text(
+        """
+import os, torch
+
+def leaks(x, weight):
+    out = torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(True)
+    torch.manual_seed(7)
+    torch._dynamo.config.cache_size_limit = 1
+    os.environ["LEAKED"] = "yes"
+    return out
+
+def sees(x, weight):
+    state = (torch.get_default_dtype(), torch.initial_seed() == 7, torch._dynamo.config.cache_size_limit == 1)
+    if state != (torch.float32, False, False) or "LEAKED" in os.environ:
+        raise RuntimeError(f"leaked: {state}")
+    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
+"""
+    )
+    swap = "+op.variants.mine.fn=leaky.leaks,leaky.sees"
+    ran = run("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
+    row = next(row for row in rows_of(ran) if row["op.variants.mine.fn"] == "leaky.sees" and row["variant"] == "mine")
+    assert (row["status"], row["reason"]) == ("ok", "")
+
+
+def test_lock_fails_or_is_not_taken_where_told(tmp_path: Path) -> None:
+    holder = "from harness.lock import hold; import sys\nwith hold('cpu', 'wait', 'a test'): print(flush=True); sys.stdin.read()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", holder], env=environment, stdin=-1, stdout=-1) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        for device in ("cpu", "auto"):
+            refused = run("lock=fail", *TWO[1:], f"device={device}", cwd=tmp_path)
+            assert refused.status == 1
+            assert "cpu is being measured by another run" in refused.error
+            assert f"process {other.pid}, a test" in refused.error
+        assert run("lock=none", *TWO, cwd=tmp_path).status == 0
+        other.communicate()
+    assert run("lock=fail", *TWO, cwd=tmp_path).status == 0
+
+
+def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="hydra-submitit-launcher is not installed")
+    launcher = "hydra/launcher=submitit_local"
+    ran = run("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", launcher, *TWO, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    told = ("op", "variant", "status", "reason", "device", "dtype", "mode", "dim_rows", "operator_calls", "case")
+    assert [[row[key] for key in told] for row in rows_of(ran)] == [[row[key] for key in told] for row in rows_of(swept)]
