@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from harness.comparison import AFTER_DIMS, BEFORE_DIMS, Row
@@ -24,7 +25,7 @@ class Axis:
         """`hidden` for the column dim_hidden; a key of the configuration without what says where it stands."""
         return self.column.removeprefix("dim_").removeprefix("op.variants.").removeprefix("worker.")
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether the values are positions on a line."""
         return all(_number(value) for value in self.values)

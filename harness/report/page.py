@@ -17,6 +17,7 @@ from harness.report.cells import Table
 from harness.results import Document
 
 MARKED = ("faster", "slower", "wrong", "failed", "degraded")  # cells that have a colour of their own
+MOST_ROWS = 200  # of a table in the page itself; a browser takes seconds to lay out thousands
 ALTERNATIVES = {
     "comparison": "Latency and time by operator of each variant; the tables here hold the same numbers",
     "timeline": "One call of each variant: dispatch, runtime and device on a common time axis",
@@ -109,7 +110,7 @@ def _render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
-    return environment.get_template(template).render(**context, configuration=text, marked=MARKED)
+    return environment.get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

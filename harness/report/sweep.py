@@ -148,7 +148,8 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
         mine = [row for row in rows if row["verdict"] == verdict]
         if mine:
             ratios = [row["speedup"] for row in mine]
-            span = f" ({cells.digits(min(ratios), 3)} to {cells.digits(max(ratios), 3)} times as fast)"
+            low, high = (cells.digits(edge(ratios), 3) for edge in (min, max))
+            span = f" ({low if low == high else f'{low} to {high}'} times as fast)"
             known = span if verdict in ("faster", "slower") else ""
             parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(mine):,}{known}")
     for status in ("degraded", "wrong", "failed", "skipped", "missing", "ok"):

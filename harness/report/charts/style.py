@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,12 +79,19 @@ class Fill:
         return "white" if self.colour in DARK else INK
 
 
+@contextlib.contextmanager
+def applied() -> Iterator[None]:
+    """The style of the harness, whatever a matplotlibrc says."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        yield
+
+
 def save(folder: Path, name: str, draw: Callable[[], Figure]) -> bytes:
     """Writes what `draw` makes as NAME.png and NAME.svg, in the style of the harness; returns the SVG."""
     svg = io.BytesIO()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever a matplotlibrc says
-        matplotlib.rcParams.update(RC)
+    with applied():
         figure = draw()
         figure.savefig(svg, format="svg", metadata={"Date": None})
         with results.atomic(folder / f"{name}.png") as file:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.transforms import Affine2D
 
 from harness.comparison import Row
 from harness.report import axes as swept
@@ -20,13 +22,17 @@ from harness.report.axes import Axis
 from harness.report.charts import style
 
 PANELS = 3  # beside each other
-PANEL, ABOVE, BELOW = 2.5, 0.55, 0.62  # inches: the height of a panel, and what is written above and below it
-LEFT, BETWEEN = 0.85, 0.55
+PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what is written above and below it
+LEFT, BETWEEN = 0.95, 0.3
+FOOT = 0.16  # of a panel's height: where crosses stand for what has no result
+GOOD = ("ok", "degraded")
 WIDE = 8.0  # an axis whose largest value is so many times its smallest is logarithmic
 TICKS = 9  # with fewer values than this each has its tick
 LABELS = 16  # a map with more columns than this has no words in its cells
 CELL = 0.62  # inches of height of a map's cell
 UNCLEAR = "#e4e4e4"
+
+Colour = tuple[float, float, float]
 
 
 def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
@@ -40,26 +46,28 @@ def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
     along = [axis for axis in axes if axis.numeric] or list(axes[:1])
     strips = [(axis, key, name) for axis in along for key, name in keys]
     legend = _legend(rows, variants)
-    bottom = style.legend_height(legend)
-    height = style.HEAD + len(strips) * (ABOVE + PANEL + BELOW) + bottom
+    height = style.HEAD + len(strips) * (ABOVE + PANEL + BELOW) + style.legend_height(legend)
     figure = Figure(figsize=(style.WIDTH, height))
-    style.heading(figure, title, "per call, with intervals; a cross at the foot: failed, wrong, skipped or missing")
+    left_out = False
     for number, (axis, key, name) in enumerate(strips):
         others = [other for other in axes if other is not axis]
         parts = swept.groups(rows, others)
         shown = _few(list(parts), PANELS)
+        left_out |= len(parts) > len(shown)
         width = (style.WIDTH - LEFT - 0.25 - BETWEEN * (len(shown) - 1)) / max(len(shown), 1)
         top = style.HEAD + number * (ABOVE + PANEL + BELOW) + ABOVE
-        limits = _limits([row for part in shown for row in parts[part]], key)
+        scale = _Scale.of([row for part in shown for row in parts[part]], key)
         for place, part in enumerate(shown):
             left = LEFT + place * (width + BETWEEN)
             panel = style.panel(figure, left, top, style.WIDTH - left - width, height - top - PANEL)
-            _lines(panel, parts[part], axis, key, variants, limits, named=place == 0)
-            where = swept.named(others, part)
-            head = f"{name}, {where}" if where else name
-            if place == len(shown) - 1 and len(parts) > len(shown):
-                head += f" ({len(parts) - len(shown)} more not drawn)"
-            panel.set_title(style.shorten(head, int(width * 13)), loc="left", fontsize=9.5)
+            _lines(panel, parts[part], axis, key, variants, scale)
+            _horizontal(panel, axis)
+            panel.tick_params(axis="y", labelleft=place == 0)
+            if place == 0:
+                panel.set_ylabel(f"{name}, {scale.unit.name}")
+            panel.set_title(style.shorten(swept.named(others, part), int(width * 13)), loc="left", fontsize=9.5)
+    few = "; panels for some values only, sweep.csv has all" if left_out else ""
+    style.heading(figure, title, f"per call, with intervals; grey foot: failed, wrong, skipped or missing{few}")
     style.legend(figure, legend, LEFT)
     return figure
 
@@ -99,39 +107,40 @@ def _few(parts: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
     return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, most)]
 
 
-def _limits(rows: Sequence[Row], key: str) -> tuple[float, float, bool]:
-    """Of the vertical axis that panels share, in microseconds, and whether it is logarithmic."""
-    values = [row[key] for row in rows if row[key] and row["status"] in ("ok", "degraded")]
-    if not values:
-        return 0.0, 1.0, False
-    low, high = min(values), max(values)
-    if high > WIDE * low:
-        return low / 2.2, high * 1.5, True
-    return 0.0, high * 1.15, False
+@dataclass(frozen=True)
+class _Scale:
+    """The vertical axis that panels share, in its unit."""
+
+    low: float
+    high: float
+    log: bool
+    unit: cells.Unit
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], key: str) -> _Scale:
+        values = [row[key] for row in rows if row[key] and row["status"] in GOOD]
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        unit = cells.Unit.of([high])
+        low, high = low / unit.microseconds, high / unit.microseconds
+        if low and high > WIDE * low:
+            return cls(low / 3, high * 1.5, True, unit)
+        return cls(0.0, high * 1.15, False, unit)
 
 
-def _lines(
-    panel: Axes,
-    rows: Sequence[Row],
-    axis: Axis,
-    key: str,
-    variants: Sequence[str],
-    limits: tuple[float, float, bool],
-    named: bool,
-) -> None:
-    low, high, log = limits
-    unit = cells.Unit.of([high])
-    scale = unit.microseconds
+def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Sequence[str], vertical: _Scale) -> None:
+    scale = vertical.unit.microseconds
+    if any(row["status"] not in GOOD for row in rows):
+        panel.add_patch(Rectangle((0, 0), 1, FOOT, transform=panel.transAxes, facecolor="#eeeeee", zorder=0))
     for number, name in enumerate(variants):
         mine = sorted((row for row in rows if row["variant"] == name and axis.has(row)), key=axis.at)
-        good = [row for row in mine if row[key] and row["status"] in ("ok", "degraded")]
+        good = [row for row in mine if row[key] and row["status"] in GOOD]
         x = [axis.at(row) for row in good]
         look = style.point(number)
         panel.plot(
             x,
             [row[key] / scale for row in good],
             linestyle=style.DASHES[number % len(style.DASHES)],
-            markersize=5,
+            markersize=5 if len(x) < 20 else 2.5,
             **look,
         )
         degraded = [row for row in good if row["status"] == "degraded"]
@@ -141,22 +150,20 @@ def _lines(
         )  # fmt: skip
         if key == "latency_us":
             lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
-            lower = [max(value, low / scale) for value in lower]  # nothing is below a logarithmic axis
+            lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
             panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
-        lost = [axis.at(row) for row in mine if row["status"] not in ("ok", "degraded")]
+        lost = [axis.at(row) for row in mine if row["status"] not in GOOD]
+        foot = [FOOT * (number + 0.5) / len(variants)] * len(lost)
         panel.plot(
-            lost, [0.04 + 0.06 * (number % 4)] * len(lost), transform=panel.get_xaxis_transform(), linestyle="",
-            marker="x", markersize=7, markeredgewidth=2, color=look["color"], clip_on=False,
+            lost, foot, "x", transform=panel.get_xaxis_transform(), markersize=6, markeredgewidth=2,
+            color=look["color"], clip_on=False,
         )  # fmt: skip
-    if log:
+    if vertical.log:
         panel.set_yscale("log")
         panel.yaxis.set_minor_locator(NullLocator())
-    panel.set_ylim(low / scale, high / scale)
+    panel.set_ylim(vertical.low, vertical.high)
     panel.yaxis.set_major_formatter(style.thousands())
     panel.grid(axis="y")
-    if named:
-        panel.set_ylabel(unit.name)
-    _horizontal(panel, axis)
 
 
 def _horizontal(panel: Axes, axis: Axis) -> None:
@@ -214,15 +221,18 @@ def _two(axes: Sequence[Axis]) -> tuple[Axis, Axis, list[Axis]]:
 
 
 def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: Sequence[str]) -> None:
-    parts = swept.groups(rows, [across, down])
-    for (x, y), part in parts.items():
-        column, line = across.values.index(x), down.values.index(y)
-        words, colour = _winner(part, variants)
-        panel.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5))
+    column, line = ({value: place for place, value in enumerate(axis.values)} for axis in (across, down))
+    colours = np.ones((len(down.values), len(across.values), 3))
+    room = 88 // len(across.values)
+    for (x, y), part in swept.groups(rows, [across, down]).items():
+        words, colours[line[y], column[x]] = _winner(part, variants)
         if len(across.values) <= LABELS:
-            room = int(88 / len(across.values))
             lines = "\n".join(style.shorten(word, room) for word in words)
-            panel.text(column, line, lines, ha="center", va="center", fontsize=8.5 if len(across.values) <= 9 else 7)
+            size = 8.5 if len(across.values) <= 9 else 7
+            panel.text(column[x], line[y], lines, ha="center", va="center", fontsize=size)
+    panel.pcolormesh(
+        colours, edgecolor="white", linewidth=0.5, transform=Affine2D().translate(-0.5, -0.5) + panel.transData
+    )
     panel.set_xlim(-0.5, len(across.values) - 0.5)
     panel.set_ylim(len(down.values) - 0.5, -0.5)
     for axis, ticks in ((across, panel.set_xticks), (down, panel.set_yticks)):
@@ -236,23 +246,27 @@ def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: S
         panel.spines[side].set_visible(False)
 
 
-def _winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], str]:
+def _winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
     """What a case's cell says, and its colour."""
     ranked = [row for row in rows if row["verdict"]]
     if not ranked:
-        return ["×"], "white"
+        return ["×"], (1.0, 1.0, 1.0)
     faster = sorted((row for row in ranked if row["verdict"] == "faster"), key=lambda row: -row["speedup"])
-    lost = " ×" if any(row["status"] in ("failed", "wrong", "missing") for row in rows) else ""
+    lost = [f"{row['variant']} {row['status']}" for row in rows if row["status"] not in ("ok", "skipped")]
     if faster:
         best = faster[0]
         equal = [row["variant"] for row in faster if row["speedup_hi"] >= best["speedup_lo"]]
-        return [" or ".join(equal), cells.times_factor(best["speedup"]) + lost], _tint(variants.index(best["variant"]))
+        return [" or ".join(equal), cells.times_factor(best["speedup"]), *lost], _tint(
+            variants.index(best["variant"]), best["speedup"]
+        )
     if all(row["verdict"] in ("baseline", "slower") for row in ranked):
         best = next(row for row in ranked if row["verdict"] == "baseline")
-        return [best["variant"], "1×" + lost], _tint(variants.index(best["variant"]))
-    return ["unclear" if any(row["verdict"] == "unclear" for row in ranked) else "the same", lost.strip()], UNCLEAR
+        return [best["variant"], "1×", *lost], _tint(variants.index(best["variant"]), 1.0)
+    return ["unclear" if any(row["verdict"] == "unclear" for row in ranked) else "the same", *lost], to_rgb(UNCLEAR)
 
 
-def _tint(number: int) -> str:
-    """A variant's colour, so light that words stand out on it."""
-    return to_hex([1 - 0.5 * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)])])
+def _tint(number: int, ratio: float = 4.0) -> Colour:
+    """A variant's colour, the stronger the larger its speed-up, and so light that words stand out on it."""
+    strength = min(0.2 + 0.15 * float(np.log2(ratio)), 0.65)
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)]))
+    return red, green, blue

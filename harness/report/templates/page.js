@@ -1,10 +1,10 @@
 "use strict";
-// A cell as a number to sort by: its first number times its unit; texts sort as texts, and after all numbers.
+// A cell as a number to sort by: its first number times its unit. Texts sort as texts, after all numbers.
 const UNITS = {s: 1e6, ms: 1e3, "µs": 1, B: 1, KiB: 1024, MiB: 1048576, GiB: 1073741824, k: 1e3, M: 1e6, G: 1e9, T: 1e12};
 function key(text) {
   const found = /^-?[\d,]*\.?\d+/.exec(text);
   if (!found) return text;
-  const unit = /^\s?(KiB|MiB|GiB|ms|µs|s|B|k|M|G|T)/.exec(text.slice(found[0].length));
+  const unit = /^\s?(KiB|MiB|GiB|ms|µs|s|B|k|M|G|T)\b/.exec(text.slice(found[0].length));
   return Number(found[0].replaceAll(",", "")) * (unit ? UNITS[unit[1]] : 1);
 }
 function compare(left, right) {
@@ -12,28 +12,59 @@ function compare(left, right) {
   if (typeof left === typeof right) return left < right ? -1 : left > right ? 1 : 0;
   return typeof left === "number" ? -1 : 1;
 }
-function unknown(text) { return text === "n/a" || text === "–" || text === ""; }
-function sort(header) {
-  const body = header.closest("table").tBodies[0];
-  const column = header.cellIndex;
-  const up = header.getAttribute("aria-sort") === "descending" ||
-    (header.getAttribute("aria-sort") !== "ascending" && !header.classList.contains("right"));
-  const rows = Array.from(body.rows, row => ({row, text: row.cells[column].textContent.trim()}));
-  for (const entry of rows) entry.key = key(entry.text);
-  rows.sort((left, right) => // what is not known stays at the end
-    unknown(left.text) - unknown(right.text) || (up ? 1 : -1) * compare(left.key, right.key));
-  for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
-  header.setAttribute("aria-sort", up ? "ascending" : "descending");
-  body.append(...rows.map(entry => entry.row));
-}
-for (const button of document.querySelectorAll("th button"))
-  button.addEventListener("click", () => sort(button.parentNode));
-for (const box of document.querySelectorAll("input[type=search]"))
-  box.addEventListener("input", () => {
-    const words = box.value.toLowerCase().split(/\s+/);
-    for (const row of document.getElementById(box.dataset.table).tBodies[0].rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every(word => text.includes(word));
+const unknown = text => text === "n/a" || text === "–" || text === "";
+
+// A table's rows as texts. A long table brings them as JSON, and has only the first of them in the page.
+class Rows {
+  constructor(table) {
+    this.body = table.tBodies[0];
+    this.headers = Array.from(table.tHead.rows[0].cells);
+    const more = document.getElementById(`${table.id}-more`);
+    this.rows = Array.from(this.body.rows, element => ({element, texts: Array.from(element.cells, cell => cell.textContent.trim())}));
+    this.shown = Infinity;
+    if (more) {
+      this.step = this.shown = this.rows.length;
+      this.rows.push(...JSON.parse(more.textContent).map(texts => ({element: null, texts})));
+      this.note = document.getElementById(`${table.id}-note`);
+      this.note.querySelector("button").addEventListener("click", () => { this.shown += 5 * this.step; this.draw(); });
     }
-  });
+    this.words = [];
+    for (const header of this.headers)
+      header.querySelector("button").addEventListener("click", () => this.sort(header));
+    for (const box of document.querySelectorAll(`input[data-table="${table.id}"]`))
+      box.addEventListener("input", () => { this.words = box.value.toLowerCase().split(/\s+/); this.draw(); });
+  }
+  sort(header) {
+    const column = header.cellIndex, was = header.getAttribute("aria-sort");
+    const up = was ? was === "descending" : !header.classList.contains("right"); // numbers: the largest first
+    for (const row of this.rows) row.key = key(row.texts[column]);
+    this.rows.sort((left, right) => // what is not known stays at the end
+      unknown(left.texts[column]) - unknown(right.texts[column]) || (up ? 1 : -1) * compare(left.key, right.key));
+    for (const other of this.headers) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", up ? "ascending" : "descending");
+    this.draw();
+  }
+  draw() {
+    const found = this.rows.filter(row => {
+      const text = row.texts.join(" ").toLowerCase();
+      return this.words.every(word => text.includes(word));
+    });
+    const shown = found.slice(0, this.shown);
+    this.body.replaceChildren(...shown.map(row => row.element ??= this.element(row.texts)));
+    if (!this.note) return;
+    this.note.firstElementChild.textContent = `${shown.length.toLocaleString("en")} of ${found.length.toLocaleString("en")} rows`;
+    this.note.querySelector("button").hidden = shown.length === found.length;
+  }
+  element(texts) {
+    const made = document.createElement("tr");
+    texts.forEach((text, column) => {
+      const cell = made.insertCell();
+      cell.textContent = text;
+      if (this.headers[column].classList.contains("right")) cell.className = "right";
+      else if (MARKED.includes(text)) cell.className = text;
+    });
+    return made;
+  }
+}
+for (const table of document.querySelectorAll("table:has(thead)")) new Rows(table);
 addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
