@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [
     ["harness", "harness.errors"],
     ["harness.operation"],
-    ["harness.config", "harness.composing", "harness.help"],
+    ["harness.config", "harness.composing", "harness.help", "harness.library"],
     ["harness.devices"],
     ["harness.measure"],
     ["harness.measurement", "harness.environment", "harness.statistics", "harness.task"],
@@ -21,7 +21,8 @@ FLOORS = [
     ["harness.results"],
     ["harness.comparison"],
     ["harness.report", "harness.diff"],
-    ["harness.progress", "harness.sweep", "harness.doctor", "harness.__main__"],
+    ["harness.progress", "harness.sweep", "harness.report.__main__", "harness.doctor", "harness.__main__"],
+    ["harness.notebook", "harness.list", "harness.new"],
 ]
 
 

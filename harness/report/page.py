@@ -61,15 +61,12 @@ def of_run(
         warnings=warnings,
         comparison=cells.comparison_table(rows, "Comparison"),
         operators=[table for table in tables if table is not None],
-        tables=[
-            table
-            for table in (_compile(document, rows), _roofline(document, rows), *device.tables(rows), _errors(rows))
-            if table
-        ],
+        life=device.tables(rows),
+        tables=[table for table in (_compile(document, rows), _roofline(document, rows), _errors(rows)) if table],
         stopped=f"Sampling ended: {document['stopped']}." if document["stopped"] else "",
         charts={name: Picture.of(name, svg) for name, svg in charts.items()},
         command=document["command"],
-        environment=_flat({"harness": document["harness"], "device": document["device"], **document["environment"]}),
+        environment=_environment(document),
         config=document["config"],
     )
 
@@ -84,8 +81,9 @@ def of_sweep(
     charts: Mapping[str, bytes],
     command: str,
     config: Mapping[str, Any],
+    first: Document | None,
 ) -> str:
-    """The page of a sweep; `cases` have name, folder and what is missing of them."""
+    """The page of a sweep; `cases` have name, folder and what is missing, `first` is what one of them left."""
     return _render(
         "sweep.html",
         title=title,
@@ -96,7 +94,7 @@ def of_sweep(
         cases=cases,
         charts={name: Picture.of(name, svg) for name, svg in charts.items()},
         command=command,
-        environment={},
+        environment=_environment(first) if first else {},
         config=config,
     )
 
@@ -111,6 +109,10 @@ def _render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
     )
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
     return environment.get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
+
+
+def _environment(document: Document) -> dict[str, str]:
+    return _flat({"harness": document["harness"], "device": document["device"], **document["environment"]})
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -10,9 +10,11 @@ from typing import Any
 
 from harness import results
 from harness.comparison import Row
+from harness.errors import UsageError
 from harness.report import axes, cells, page
 from harness.report.axes import Axis
 from harness.report.cells import Table
+from harness.results import Document
 
 MOST_CROSSOVERS = 12
 
@@ -44,10 +46,10 @@ def write(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str, 
         drawn["sweep"] = style.save(folder, "sweep", lambda: charts.draw_lines(rows, found, title))
     if len(found) > 1:
         drawn["speedup"] = style.save(folder, "speedup", lambda: charts.draw_map(rows, found, title))
-    done = sum(job.missing is None for job in jobs)
+    done = [job for job in jobs if job.missing is None]
     text = page.of_sweep(
         title,
-        f"{done:,} of {len(jobs):,} cases have results",
+        f"{len(done):,} of {len(jobs):,} cases have results",
         summary(rows, found),
         [f"{job.name}: {job.missing}" for job in jobs if job.missing],
         table(rows, found),
@@ -55,6 +57,7 @@ def write(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str, 
         drawn,
         command,
         config,
+        _first(folder, done),
     )
     with results.atomic(folder / "report.html") as file:
         file.write(text)
@@ -121,6 +124,16 @@ def table(rows: Sequence[Row], found: Sequence[Axis]) -> Table:
         columns.append(("Reason", False, lambda row: row["reason"] or ""))
     lines = [[text(row) for _, _, text in columns] for row in rows]
     return Table("Comparison", [name for name, _, _ in columns], [right for _, right, _ in columns], lines)
+
+
+def _first(folder: Path, jobs: Sequence[Job]) -> Document | None:
+    """What the first case left that can be read: it stands for the environment of all."""
+    for job in jobs:
+        try:
+            return results.read(folder / job.folder)
+        except UsageError:
+            continue
+    return None
 
 
 def _title(rows: Sequence[Row], found: Sequence[Axis]) -> str:

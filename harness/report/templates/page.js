@@ -20,6 +20,7 @@ class Rows {
     this.body = table.tBodies[0];
     this.headers = Array.from(table.tHead.rows[0].cells);
     const more = document.getElementById(`${table.id}-more`);
+    this.names = this.headers.map(header => header.textContent.trim());
     this.rows = Array.from(this.body.rows, element => ({element, texts: Array.from(element.cells, cell => cell.textContent.trim())}));
     this.shown = Infinity;
     if (more) {
@@ -46,7 +47,7 @@ class Rows {
   }
   draw() {
     const found = this.rows.filter(row => {
-      const text = row.texts.join(" ").toLowerCase();
+      const text = row.texts.map((cell, column) => `${this.names[column]}=${cell}`).join(" ").toLowerCase();
       return this.words.every(word => text.includes(word));
     });
     const shown = found.slice(0, this.shown);

@@ -1,0 +1,62 @@
+"""The command line of the report: makes the tables, charts and pages of a run or a sweep again from its results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from harness import results
+from harness.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line, as all of the harness's are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError."""
+        raise UsageError(f"{message}; see python -m harness.report --help")
+
+
+def main() -> int:
+    """Runs the program; returns its exit status."""
+    parser = Parser(prog="python -m harness.report", description=__doc__, allow_abbrev=False)
+    parser.add_argument("folder", type=Path, help="of a run or of a sweep: outputs/DATE/TIME")
+    try:
+        return remake(parser.parse_args().folder)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def remake(folder: Path) -> int:
+    """Writes every derived file below a folder anew, and says where; a sweep's cases first, as its own rest on them."""
+    from harness.sweep import gather, plan
+
+    if not (folder / plan.FILE).is_file():
+        one(folder)
+    else:
+        for planned in plan.read(folder).cases:
+            if (folder / planned.folder / results.FILE).is_file():
+                one(folder / planned.folder)
+        gather(folder)
+    print(f"Results: {folder}")
+    return 0
+
+
+def one(folder: Path) -> None:
+    """Makes a run's report again."""
+    from harness.report import run
+
+    run.write(folder, results.read(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
