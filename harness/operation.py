@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -87,8 +88,8 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
     except AttributeError as error:
         raise UsageError(f"{key}={function}: {_missing_attribute(function)}") from error
-    except (ImportError, ValueError, SyntaxError) as error:
-        raise UsageError(f"{key}={function}: {type(error).__name__}: {one_line(error)}") from error
+    except Exception as error:  # whatever the module does when it is imported
+        raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
     if not callable(found):
         raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
     return found
@@ -110,9 +111,13 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
         return None
     function = resolve(operation.work, "op.work")
     work = call_author(function, "op.work", {**operation.dims, "dtype": dtype, "mode": mode}, operation)
+    where = f"op.work={describe(function)}"
     if not isinstance(work, Mapping) or not {"flops", "bytes"} <= set(work):
-        raise UsageError(f"op.work={describe(function)}: returned {work!r}, not a dict with flops and bytes")
-    return work
+        raise UsageError(f"{where}: returned {one_line(repr(work))}, not a dict with flops and bytes")
+    for key, least in (("flops", 0), ("bytes", 1)):
+        if not isinstance(work[key], (int, float)) or not least <= work[key] < math.inf:
+            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {least} or more")
+    return {"flops": float(work["flops"]), "bytes": float(work["bytes"])}
 
 
 def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
@@ -156,8 +161,10 @@ def _missing_attribute(path: str) -> str:
     for end in range(len(parts) - 1, 0, -1):
         try:
             module = importlib.import_module(".".join(parts[:end]))
-        except ImportError:
+        except ModuleNotFoundError:
             continue
+        except Exception as error:
+            return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         near = difflib.get_close_matches(parts[end], offered, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

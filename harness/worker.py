@@ -6,7 +6,7 @@ import importlib
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from harness.devices import Device, choose, passed_over
 from harness.environment import Troubles, of_process
 from harness.errors import UsageError, one_line
-from harness.measure import timeline, trace
+from harness.measure import declaration, timeline, trace
 from harness.measure.compiling import Watch
 from harness.measure.correctness import Expected, expect
 from harness.measure.honesty import examine, reexamine
@@ -42,10 +42,13 @@ class _Session:
         self.expected: Expected | None = None
         self.random: set[str] = set()
         self.changes: dict[str, set[str]] = {}
+        self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
         if self.task.settings.worker.threads is not None:
             torch.set_num_threads(self.task.settings.worker.threads)
+        if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
+            torch._functorch.config.donated_buffer = False
         self.device = choose(self.case.device)
         self.send("troubles", "", passed_over(self.case.device, self.device))
         self.device.open()
@@ -66,6 +69,7 @@ class _Session:
                 self._guarded(name, "profile", self._profile)
                 self._guarded(name, "check", self._check_again)
             self.send("troubles", "", self.device.limits())
+            self._doubt_work()
         for name, changes in self.changes.items():
             self.send("note", name, _left_changed(sorted(changes)))
         self.watch.close()
@@ -74,10 +78,14 @@ class _Session:
         return make_inputs(self.case.operation, self.dtype, torch.Generator().manual_seed(seed))
 
     def _refer(self) -> None:
-        """Evaluates the reference; what is wrong with it is its author's, so a UsageError."""
+        """Evaluates the reference; what is wrong with the declaration is its author's, so a UsageError."""
         operation = self.case.operation
-        work = declared_work(operation, self.dtype, self.case.mode)
-        self.send("work", "", work and {key: float(value) for key, value in work.items()})
+        declaration.check_inputs(operation, self.inputs, self.dtype)
+        for variant in operation.variants:
+            if variant.name in self.task.variants and not unmet(variant, self.device):
+                declaration.check_signature(variant, self.inputs)
+        self.work = declared_work(operation, self.dtype, self.case.mode)
+        self.send("work", "", self.work)
         if operation.reference is not None:
             self.expected = self._expect(self.inputs)
 
@@ -133,12 +141,15 @@ class _Session:
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
             cost = self.watch.cost(seconds, bool(dynamic))
+            cost = replace(cost, graphs=cost.graphs + subject.backward_graphs())
             self.send("compile", name, asdict(cost))
             if cost.degraded:
                 self.send("status", name, (DEGRADED, cost.degraded))
         self.subjects[name] = subject
         if self.expected is not None:
             finding = examine(subject, outputs, self.inputs, self.expected, self.device)
+            if finding.reason and finding.error is None and variant is self.case.baseline:
+                raise declaration.disagreement(self.case.operation, resolve(variant.fn, "op.baseline"), finding.reason)
             self.send("finding", name, asdict(finding))
             if finding.random:
                 self.random.add(name)
@@ -221,6 +232,22 @@ class _Session:
         reason = reexamine(self.subjects[name], inputs, self._renewed, self.device)
         if reason:
             self.send("again", name, reason)
+
+    def _doubt_work(self) -> None:
+        """Holds the declared work against what torch counts of the eager variants, and against the tensors."""
+        operation, work = self.case.operation, self.work
+        if work is None:
+            return
+        counted = []
+        for name, subject in self.subjects.items():
+            if operation.variant(name).compile is None:
+                self.blame(name)
+                counted.append(declaration.count_flops(subject))
+                self.blame("")
+        found = [declaration.doubt_flops(operation, work, [count for count in counted if count is not None])]
+        if self.expected is not None:
+            found.append(declaration.doubt_bytes(operation, work, self.inputs, self.expected, self.case.mode))
+        self.send("troubles", "", [doubt for doubt in found if doubt])
 
 
 def _left_changed(what: list[str]) -> str:

@@ -46,14 +46,14 @@ def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str
     """The error for a baseline whose outputs are not of the reference's form, so that one of them must be mended."""
     reference = resolve(operation.reference or baseline, "op.reference")
     return UsageError(
-        f"op.variants.{operation.baseline}.fn={describe(baseline)} and op.reference={describe(reference)} do not "
-        f"agree: the baseline's {reason}; mend one of the two"
+        f"op.variants.{operation.baseline}.fn={describe(baseline)} does not fit op.reference={describe(reference)}: "
+        f"{reason}; mend one of the two"
     )
 
 
 def count_flops(subject: Subject) -> int | None:
     """The FLOPs of one call that torch's FlopCounterMode counts: those of matrix products and convolutions alone."""
-    with contextlib.suppress(Exception), FlopCounterMode(display=False) as counter, torch.enable_grad():
+    with contextlib.suppress(Exception, SystemExit), FlopCounterMode(display=False) as counter, torch.enable_grad():
         subject()
         return int(counter.get_total_flops())
     return None

@@ -87,11 +87,11 @@ class Subject:
             return 0
         outputs = flatten(self.function(*self.inputs)) if self._graph is None else self._graph[0]
         pending = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
-        seen: set[Any] = {None}
+        seen = set[Any]()
         compiled: set[type] = set()  # AOTAutograd makes a class for each graph
         while pending:
             node = pending.pop()
-            if node not in seen:
+            if node is not None and node not in seen:
                 seen.add(node)
                 pending += [after for after, _ in node.next_functions]
                 if node.name() == "CompiledFunctionBackward":
@@ -111,7 +111,7 @@ class Subject:
         return grown, self._upstream
 
     def _gradients(self, outputs: list[torch.Tensor], upstream: list[torch.Tensor], retain: bool = False) -> Outputs:
-        return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, allow_unused=True)
+        return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, materialize_grads=True)
 
 
 def bind(variant: Variant, device: Device) -> Callable[..., Any]:
