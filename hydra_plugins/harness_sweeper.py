@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CaseSweeper(BasicSweeper):
-    """Makes the product of all choices and ranges, as Hydra's basic sweeper does, and refuses it where one case is wrong."""
+    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
 
     config: DictConfig
     hydra_context: HydraContext
@@ -80,7 +80,11 @@ class CaseSweeper(BasicSweeper):
         for key, override in swept.items():
             if key in ("sweep", *plan.ABOUT_THE_RUN):
                 raise UsageError(f"{override.input_line}: one for the whole sweep, not several")
-            if override.is_discrete_sweep() and not list(override.sweep_string_iterator()):
+            if not override.is_discrete_sweep():
+                raise UsageError(
+                    f"{override.input_line}: no list of values; give one, such as {key}=1,2,4 or range(1,9)"
+                )
+            if not list(override.sweep_string_iterator()):
                 options = loader.get_group_options(key)
                 choices = f"; choices: {', '.join(options)}" if options else ""
                 raise UsageError(f"{override.input_line}: matches nothing{choices}")
