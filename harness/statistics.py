@@ -3,7 +3,7 @@
 One process is one sample: within a process samples share an address-space layout, a compile and a machine state, so
 that their scatter says little of the next process. A ratio is therefore estimated once in each process, as the median
 of ratios paired within rounds, and its interval comes from the scatter between processes (Kalibera and Jones,
-Rigorous Benchmarking in Reasonable Time, 2013): a fifth of the processes is trimmed at each end and Student's t of
+Rigorous Benchmarking in Reasonable Time, 2013): a sixth of the processes is trimmed at each end and Student's t of
 what is left taken, on logarithms (Tukey and McLaughlin, 1963). Where there is one process only, the interval is a
 bootstrap over its rounds.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BOOTSTRAPS = 999
-TRIMMED = 0.2
+TRIMMED = 0.17  # of the processes, at each end: one of six, two of twelve
 
 
 @dataclass(frozen=True)

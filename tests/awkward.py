@@ -8,6 +8,7 @@ import threading
 import time
 
 import torch
+import torch._dynamo
 
 CALLS = {"raises_late": 0, "exits_late": 0}
 
@@ -160,3 +161,25 @@ def changes_global_state(x, weight):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     return good(x, weight)
+
+
+TURNS = 0
+
+
+def recompiles_always(x, weight):
+    global TURNS
+    TURNS += 1
+    return good(x, weight) * (1.0 if TURNS else 0.0)
+
+
+@torch._dynamo.disable
+def _hidden(x, weight):
+    return good(x, weight)
+
+
+def never_compiles(x, weight):
+    return _hidden(x, weight)
+
+
+def counts_up(x, weight, limit=1.0):
+    return good(x, weight) * limit

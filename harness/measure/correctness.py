@@ -144,6 +144,7 @@ def _difference(output: torch.Tensor, right: torch.Tensor, rounding: torch.Tenso
     overflow = right.abs() > limit  # honest values that the dtype cannot hold
     odd = ~left.isfinite() & right.isfinite() & ~overflow | left.isfinite() & ~right.isfinite()
     odd |= left.isnan() != right.isnan()
+    odd |= left.isinf() & right.isinf() & (left != right)
     if bool(odd.any()):
         return Error(math.inf, math.inf, math.inf, math.inf), _odd(left, right, odd)
     both = left.isfinite() & right.isfinite()

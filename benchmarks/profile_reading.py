@@ -1,0 +1,59 @@
+"""Reading a profile of 100,000 operators: the harness's own way beside torch's key_averages(), in fresh processes."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from programs import options, report, script
+
+OPERATORS = 100_000
+
+
+def main() -> None:
+    asked = options(__doc__, runs=3)
+    ways = {way: [script("profile_reading.py", way) for _ in range(asked.runs)] for way in ("harness", "torch")}
+    best = {way: {key: min(run[key] for run in runs) for key in runs[0]} for way, runs in ways.items()}
+    report(
+        {
+            **best,
+            "time_ratio": best["harness"]["seconds"] / best["torch"]["seconds"],
+            "memory_ratio": best["harness"]["bytes"] / best["torch"]["bytes"],
+        },
+        asked.json,
+    )
+
+
+def measure(way: str) -> None:
+    """Records a profile, reads it one way, and prints the seconds and bytes that reading took."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    from harness.devices.cpu import Cpu
+    from harness.measure import trace
+    from harness.measure.profile import summarize
+
+    x = torch.ones(1)
+    with profile(activities=[ProfilerActivity.CPU]) as recorded, record_function(trace.CALL):
+        for _ in range(OPERATORS):
+            torch.neg(x)
+    before, start = peak(), time.perf_counter()
+    if way == "harness":
+        found = summarize(trace.from_kineto(recorded.profiler.kineto_results.events()), 1, Cpu(), [])
+        calls = {row.operator: row.calls for row in found.operators}
+    else:
+        calls = {row.key: row.count for row in recorded.key_averages()}
+    seconds = time.perf_counter() - start
+    assert calls["aten::neg"] == OPERATORS
+    print(json.dumps({"seconds": seconds, "bytes": peak() - before}))
+
+
+def peak() -> int:
+    """The most memory that this process has held, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    measure(sys.argv[1]) if sys.argv[1:] in (["harness"], ["torch"]) else main()

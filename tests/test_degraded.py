@@ -1,0 +1,90 @@
+"""Rows that ran, but not as declared, say so; and what compiling costs stands apart from what is timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from program import QUICK, ROOT, Ran, run
+
+
+def compiled(cwd: Path, function: str, *arguments: str, **variables: str) -> Ran:
+    return run(
+        "device=cpu",
+        "variants=[naive,mine]",
+        f"+op.variants.mine.fn={function}",
+        "+op.variants.mine.compile.fullgraph=false",
+        *arguments,
+        *QUICK,
+        cwd=cwd,
+        PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}",
+        **variables,
+    )
+
+
+def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
+    ran = compiled(tmp_path, "awkward.recompiles_always")
+    assert ran.status == 1
+    row = ran.rows["mine"]
+    assert row["status"] == "degraded"
+    assert "recompile limit" in row["reason"]
+    assert row["verdict"] == ""
+
+
+def test_what_dynamo_leaves_alone_is_not_compiled(tmp_path: Path) -> None:
+    row = compiled(tmp_path, "awkward.never_compiles").rows["mine"]
+    assert row["status"] == "degraded"
+    assert "eager" in row["reason"]
+    assert row["graphs"] == "0"
+
+
+def test_a_dynamic_kernel_is_right_where_it_is_declared(tmp_path: Path) -> None:
+    row = compiled(tmp_path, "variants.rmsnorm.naive", "+op.variants.mine.compile.dynamic=true").rows["mine"]
+    assert row["status"] == "ok"
+    assert row["graphs"] == "1"
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    folder = tmp_path_factory.mktemp("cold")
+    cache = folder / "cache"
+    return run(
+        "op=rmsnorm",
+        "device=cpu",
+        f"worker.env.TORCHINDUCTOR_CACHE_DIR={cache}",
+        "latency.cache=cold",
+        "latency.processes=2",
+        "latency.max_processes=2",
+        "latency.seconds=0.1",
+        cwd=folder,
+    )
+
+
+def test_an_empty_cache_costs_compile_time_and_no_latency(cold: Ran) -> None:
+    row = cold.rows["compiled"]
+    assert row["compile_cached"] == "False"
+    assert float(row["compile_s"]) > 2 * float(row["compile_warm_s"])
+    # no timed call holds a compile, which takes a thousand times as long
+    assert float(row["latency_p95_us"]) < float(row["compile_warm_s"]) * 1e6 / 3
+    assert row["recompiles"] == "0"
+
+
+def test_a_cold_data_cache_is_told_in_every_row(cold: Ran) -> None:
+    assert {row["cache"] for row in cold.rows.values()} == {"cold"}
+    assert {row[3] for row in cold.results["samples"]["rows"]} == {1}
+
+
+def test_many_compiled_variants_of_one_function_are_all_compiled(tmp_path: Path) -> None:
+    """Dynamo counts its recompile limit by code object: ten variants of one function must not share it."""
+    names = [f"v{number}" for number in range(10)]
+    ran = run(
+        "device=cpu",
+        f"variants=[naive,{','.join(names)}]",
+        *(f"+op.variants.{name}.fn=awkward.counts_up" for name in names),
+        *(f"+op.variants.{name}.compile.fullgraph=true" for name in names),
+        *QUICK,
+        cwd=tmp_path,
+        PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}",
+    )
+    assert ran.status == 0
+    assert {(ran.rows[name]["status"], ran.rows[name]["graphs"]) for name in names} == {("ok", "1")}
