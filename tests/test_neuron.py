@@ -1,0 +1,301 @@
+"""device=neuron, through the program, torch's dispatcher, compiler and profiler, on the simulated NeuronCore.
+
+The costs of its kernels are those of the seed's table, so that what the program prints is known to the digit.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import neuroncore
+import pytest
+import torch
+from program import Ran, strict_json
+from simulated import SIX, of_package, on_core
+
+from harness.devices.neuron import _accepted
+from harness.process import start_method
+
+TABLE = {  # calls and device time per call of the variant, µs
+    "naive": {
+        "aten::mul": (3, 1164.5),
+        "aten::mean": (1, 412.6),
+        "aten::add": (1, 391.4),
+        "aten::rsqrt": (1, 386.3),
+    },
+    "fused": {"aten::_fused_rms_norm": (1, 403.3)},
+    "compiled": {"Torch-Compiled Region: 0/0": (1, 375.5)},
+}
+TOTAL = {"naive": 2354.8, "fused": 403.3, "compiled": 375.5}
+CALLS = {"naive": 6, "fused": 1, "compiled": 1}
+EAGER = "variants=[naive,fused]"
+
+
+@pytest.fixture(scope="module", params=[(1, "by_core"), (7, "flat"), (50, "list")], ids="active={0[0]}".format)
+def healthy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run on a healthy core, with neuron-explorer installed, for three numbers of recorded calls."""
+    active, answer = request.param
+    ran = on_core(f"profile.active={active}", cwd=tmp_path_factory.mktemp("healthy"), explorer=answer)
+    assert ran.status == 0, ran.err
+    assert [measurement["profile"]["active"] for measurement in ran.results["measurements"]] == [active] * 3
+    return ran
+
+
+def notes(ran: Ran, variant: str) -> str:
+    """All that a run warns of a variant."""
+    measurement = next(found for found in ran.results["measurements"] if found["variant"] == variant)
+    return "\n".join(measurement["notes"])
+
+
+def test_the_seeds_table_to_the_digit(healthy: Ran) -> None:
+    for variant, wanted in TABLE.items():
+        operators = healthy.operators[variant]
+        timed = {name: row for name, row in operators.items() if float(row["device_time_us"])}
+        assert {name: int(row["calls"]) for name, row in timed.items()} == {name: n for name, (n, _) in wanted.items()}
+        for name, (_, time) in wanted.items():
+            assert float(timed[name]["device_time_us"]) == pytest.approx(time, abs=0.001)
+        assert float(healthy.rows[variant]["device_time_us"]) == pytest.approx(TOTAL[variant], abs=0.001)
+    assert float(healthy.operators["naive"]["aten::mul"]["device_pct"]) == pytest.approx(49.5, abs=0.05)
+
+
+def test_it_is_printed_as_the_profiler_prints_it(healthy: Ran) -> None:
+    for header in ("Self NEURON", "% NEURON", "NEURON time"):
+        assert header in healthy.out
+    for cell in ("1,164.5 µs", "49.5%", "2,355 µs", "403.3 µs", "375.5 µs"):
+        assert cell in healthy.out
+        assert cell in (healthy.folder / "comparison.md").read_text()
+
+
+def test_device_work_is_counted_once(healthy: Ran) -> None:
+    """It stands in the operator's row and in a row of its own; the runtime's events stand beside both."""
+    for variant, row in healthy.rows.items():
+        assert int(row["operator_calls"]) == int(row["device_executions"]) == CALLS[variant]
+        rows = healthy.operators[variant].values()
+        assert sum(float(operator["device_time_us"]) for operator in rows) == pytest.approx(TOTAL[variant], abs=0.001)
+        assert float(row["device_busy_us"]) == pytest.approx(TOTAL[variant], abs=0.1)
+        assert sum(float(operator["device_pct"]) for operator in rows) == pytest.approx(100)
+
+
+def test_the_runtimes_events_are_no_operators(healthy: Ran) -> None:
+    for variant, row in healthy.rows.items():
+        names = {event["name"] for event in events(healthy, variant)}
+        assert {"nrta_execute_schedule", "nrta_tensor_bind"} & names, "the trace has them"
+        assert not [name for name in healthy.operators[variant] if name.startswith(("nrta_", "nc_", "harness", "Prof"))]
+        own = sum(float(operator["self_cpu_us"]) for operator in healthy.operators[variant].values())
+        assert float(row["self_cpu_us"]) == pytest.approx(own)
+        assert int(float(row["runtime_schedules"])) == CALLS[variant]
+
+
+def test_self_cpu_is_what_the_operators_took_without_the_runtime_in_them(healthy: Ran) -> None:
+    """Worked out anew from the trace of the eager variants, in which no operator holds another but rms_norm."""
+    found = events(healthy, "naive")
+    active = sum(event["name"] == "harness.call" for event in found)
+    operators = [event for event in found if event.get("cat") == "cpu_op"]
+    runtime = [event for event in found if event.get("cat", "").startswith("privateuse1_")]
+    own = sum(event["dur"] for event in operators) - sum(event["dur"] for event in runtime)
+    assert float(healthy.rows["naive"]["self_cpu_us"]) == pytest.approx(own / active, rel=0.01)
+
+
+def test_peak_memory_is_what_a_call_holds(healthy: Ran) -> None:
+    """Rows of 4 x 512 bfloat16 are 4,096 bytes: naive holds two at once and a mean, a graph only what it returns."""
+    peak = {name: int(row["peak_memory_bytes"]) for name, row in healthy.rows.items()}
+    assert peak["compiled"] == 4096
+    assert 4096 <= peak["fused"] < 8192 <= peak["naive"] < 3 * 4096
+
+
+def test_the_whole_capture_is_kept_and_listed(healthy: Ran) -> None:
+    for measurement in healthy.results["measurements"]:
+        capture = measurement["capture"]
+        assert capture["troubles"] == []
+        folder = healthy.folder / capture["folder"]
+        assert strict_json(folder / "trace.json")["traceEvents"]
+        sizes = {file["path"]: file["bytes"] for file in capture["files"]}
+        assert sizes == {name: (folder / name).stat().st_size for name in sizes}
+        assert {Path(name).suffix for name in sizes} == {".neff", ".ntff", ".pb", ".json"}
+        page = (healthy.folder / "traces" / "README.md").read_text()
+        assert f"neuron-explorer view -d {capture['folder']} --ingest-only --display-name rmsnorm-" in page
+
+
+def test_engine_activity_joins_the_tables_in_each_shape_of_summary(healthy: Ran) -> None:
+    for row in healthy.rows.values():
+        assert [float(row[name]) for name in ("tensor_engine_pct", "vector_engine_pct", "dma_pct")] == [0, 41.5, 22]
+        assert [int(float(row[name])) for name in ("hbm_read_bytes", "hbm_write_bytes")] == [5120, 4096]
+    assert "GpSimd" in healthy.out
+    assert all(measurement["engines"]["mfu_pct"] == 0.01 for measurement in healthy.results["measurements"])
+    raw = healthy.folder / "traces" / "naive" / "neuron-explorer-summary.txt"
+    assert json.loads(raw.read_text())
+
+
+def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
+    """Kernels of 5 µs leave the core waiting for the host; the capture lacks its device part, which is said."""
+    ran = on_core(EAGER, cwd=tmp_path, costs=dict.fromkeys(SIX, 5.0), capture="only_pb", explorer="flat")
+    assert ran.status == 0, ran.err
+    naive, fused = ran.rows["naive"], ran.rows["fused"]
+    assert float(naive["device_busy_us"]) == pytest.approx(30, abs=0.1)
+    assert float(naive["device_gap_us"]) > 1
+    assert float(fused["device_gap_us"]) == 0
+    span = float(naive["device_busy_us"]) + float(naive["device_gap_us"])
+    assert float(naive["device_span_us"]) == pytest.approx(span, abs=0.01)
+    assert "The life of a call" in ran.out
+    assert "only system files (.pb) were captured" in notes(ran, "naive")
+    assert naive["tensor_engine_pct"] == ""
+    assert strict_json(ran.folder / "traces" / "naive" / "trace.json")["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "switches", "reason"),
+    [
+        (
+            ["neuron.correlate_device_time=false"],
+            {"explorer": "unreadable"},
+            "neuron.correlate_device_time=false keeps",
+        ),
+        ([], {"profiler": False, "explorer": "error"}, "the profiler plug-in is not registered"),
+    ],
+    ids=["correlation is off", "no plug-in"],
+)
+def test_missing_device_time_is_empty_and_explained(
+    tmp_path: Path, arguments: list[str], switches: dict[str, object], reason: str
+) -> None:
+    ran = on_core(EAGER, *arguments, cwd=tmp_path, **switches)
+    assert ran.status == 0, ran.err
+    for variant, row in ran.rows.items():
+        assert row["status"] == "ok"
+        for column in ("device_time_us", "operator_calls", "device_executions", "device_busy_us", "device_gap_us"):
+            assert row[column] == "", column
+        assert float(row["self_cpu_us"]) > 0
+        assert "device time not available" in notes(ran, variant)
+        assert reason in notes(ran, variant)
+        assert all(operator["device_time_us"] == "" for operator in ran.operators[variant].values())
+    assert reason in ran.err
+    assert "inf" not in (ran.folder / "comparison.csv").read_text()
+    assert "Self NEURON" not in ran.out
+    assert "engine activity is not known" in ran.err, "neuron-explorer that fails costs no more than its columns"
+
+
+def test_a_silent_fallback_degrades_its_own_row_alone(tmp_path: Path) -> None:
+    """naive falls back; the fused variant, measured before and after it, does not. neuron-explorer hangs meanwhile."""
+    ran = on_core(
+        "variants=[naive,fused,after]",
+        "+op.variants.after.fn=variants.rmsnorm.fused",
+        "neuron.explorer_timeout_s=0.5",
+        cwd=tmp_path,
+        fallbacks=["rsqrt"],
+        explorer="timeout",
+        unknown_arguments=["correlate_device_time", "precache_node_info"],
+    )
+    assert ran.status == 1
+    assert {name: row["status"] for name, row in ran.rows.items()} == {
+        "naive": "degraded",
+        "fused": "ok",
+        "after": "ok",
+    }
+    assert ran.rows["naive"]["reason"] == "fell back to the CPU: aten::rsqrt"
+    assert ran.rows["naive"]["operator_calls"] == "5"
+    assert float(ran.rows["fused"]["device_time_us"]) == pytest.approx(403.3, abs=0.001)
+    assert "does not know correlate_device_time: left out" in notes(ran, "fused")
+    assert "precache_node_info" not in notes(ran, "fused"), "what is not asked for is not dropped"
+    assert ran.err.count("gave no summary within 0.5 s; raise neuron.explorer_timeout_s") == 1
+
+
+def test_an_older_package_is_measured_with_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "older.py").write_text(
+        "import multiprocessing, pathlib, torch, torch_neuronx\n"
+        "from variants.rmsnorm import inputs\n"
+        "pathlib.Path('start_method').write_text(multiprocessing.get_start_method())\n"
+        "del torch_neuronx.get_fallback_ops, torch_neuronx.clear_op_tracking\n"
+        "del torch.neuron.memory_stats, torch.neuron.memory_allocated, torch.neuron.max_memory_allocated\n"
+        "del torch.neuron.reset_peak_memory_stats\n"
+    )
+    ran = on_core(EAGER, "op.inputs=older.inputs", "neuron.precache_node_info=true", cwd=tmp_path,
+                  unknown_arguments=["correlate_device_time", "precache_node_info"], correlate_device_time=False,
+                  capture="no_neff", fallbacks=["rsqrt"])  # fmt: skip
+    assert ran.status == 0, ran.err
+    assert all(row["peak_memory_bytes"] == "" and row["status"] == "ok" for row in ran.rows.values())
+    assert "has no get_fallback_ops: an operator that falls back to the CPU goes unseen" in ran.err
+    assert "peak memory stays empty" in ran.err
+    said = notes(ran, "naive")
+    assert "does not know precache_node_info: left out" in said
+    assert "does not know correlate_device_time; install a later version" in said
+    assert "no compiled graph (.neff) lies beside the device profile" in said
+    assert (tmp_path / "start_method").read_text() == "spawn", "a core must not be opened before a fork"
+
+
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run that leaves an empty capture, with a variable set for which it is told to go on."""
+    return on_core(
+        "variants=[naive]",
+        "doctor=warn",
+        cwd=tmp_path_factory.mktemp("spoilt"),
+        capture="empty_folder",
+        NEURON_LAUNCH_BLOCKING="1",
+    )
+
+
+def test_an_empty_capture_fails_its_row_and_keeps_the_rest(spoilt: Ran) -> None:
+    assert spoilt.status == 1
+    row = spoilt.rows["naive"]
+    assert row["status"] == "failed"
+    assert row["reason"].startswith("empty capture: the profiler left no file")
+    assert float(row["latency_us"]) > 0
+    assert float(row["device_time_us"]) == pytest.approx(2354.8, abs=0.001)
+    assert strict_json(spoilt.folder / "traces" / "naive" / "trace.json")["traceEvents"]
+
+
+def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt: Ran) -> None:
+    assert "NEURON_LAUNCH_BLOCKING=1: every launch waits for its execution" in spoilt.err
+
+
+@pytest.mark.parametrize(
+    ("switches", "said"),
+    [
+        ({"absent": True}, ["device=neuron: torch.neuron finds no NeuronCore", "NEURON_RT_VISIBLE_CORES", "here: cpu"]),
+        ({"busy": True}, ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"]),
+        ({"broken": True}, ["torch_neuronx does not load", "libnrt.so.1", "device=cpu"]),
+        ({"NEURON_RT_INSPECT_ENABLE": "1"}, ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"]),
+    ],
+    ids=["absent", "busy", "broken", "unfit"],
+)
+def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
+    tmp_path: Path, switches: dict[str, object], said: list[str]
+) -> None:
+    ran = on_core("variants=[naive]", cwd=tmp_path, **switches)
+    assert ran.status == 2
+    for text in said:
+        assert text in ran.error
+
+
+@pytest.mark.parametrize("name", ["stub", "xla"])
+def test_the_two_wrong_packages_are_told_apart(tmp_path: Path, name: str) -> None:
+    variables = {"stub": neuroncore.stub_environment, "xla": neuroncore.xla_environment}[name]()
+    ran = of_package(variables, "device=neuron", cwd=tmp_path)
+    assert ran.status == 2
+    assert {"stub": "from PyPI is a stub (WRONG PACKAGE)", "xla": "is the older XLA package"}[name] in ran.error
+    assert "AWS's own package index" in ran.error
+
+
+def test_a_process_that_opens_a_core_is_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(neuroncore.SITE))
+    assert start_method("neuron") == start_method("auto") == "spawn"
+    assert start_method("cpu") == "forkserver"
+
+
+def test_arguments_that_a_constructor_does_not_know_are_dropped() -> None:
+    def python(*, modes: list[str], folder: str) -> tuple[list[str], str]:
+        return modes, folder
+
+    assert _accepted(python, {"modes": [], "folder": "x", "new": 1, "newer": 2}) == (([], "x"), ["new", "newer"])
+    native = torch._C._profiler._ExperimentalConfig
+    made, dropped = _accepted(native, {"verbose": True, "new": 1, "newer": 2})
+    assert isinstance(made, native)
+    assert dropped == ["new", "newer"]
+    with pytest.raises(TypeError):
+        _accepted(native, {"verbose": "not a bool"})
+
+
+def events(ran: Ran, variant: str) -> list[dict]:
+    """The complete events of a variant's trace."""
+    found = strict_json(ran.folder / "traces" / variant / "trace.json")["traceEvents"]
+    return [event for event in found if event.get("ph") == "X"]

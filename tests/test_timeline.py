@@ -1,0 +1,101 @@
+"""The life of a call, read from recorded traces: one of the simulated NeuronCore, one in Kineto's form for CUDA."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from harness.measure import timeline, trace
+from harness.measure.timeline import Timeline
+from harness.measure.trace import Event
+
+TRACES = Path(__file__).parent / "traces"
+CALLS = 3  # in neuroncore.json: naive RMSNorm, six operators of 5 µs on the device
+
+
+@pytest.fixture(scope="module")
+def neuron() -> list[Event]:
+    return trace.from_file(TRACES / "neuroncore.json")
+
+
+@pytest.fixture(scope="module")
+def cuda() -> list[Event]:
+    return trace.from_file(TRACES / "cuda.json")
+
+
+def analysed(events: list[Event]) -> Timeline:
+    found = timeline.analyse(events)
+    assert found is not None
+    return found
+
+
+def kernel(start: int, end: int, stream: int = 0, device: int = 0, link: int = 0) -> Event:
+    return Event("kernel", trace.DEVICE, start, end, (device, stream), 0, link)
+
+
+def call(start: int, end: int) -> Event:
+    return Event(trace.CALL, trace.ANNOTATION, start, end, (9, 9), 0, 0)
+
+
+def test_every_lane_of_the_simulated_core_is_counted_per_call(neuron: list[Event]) -> None:
+    found = analysed(neuron)
+    assert (found.host_dispatches, found.runtime_schedules, found.device_executions) == (6, 6, 6)
+    assert found.device_busy_us == pytest.approx(30, abs=0.01)
+
+
+def test_span_and_gaps_of_the_simulated_core(neuron: list[Event]) -> None:
+    """Its executions never overlap, so that the gaps are what lies between one's end and the next one's start."""
+    ran = [event for event in neuron if event.kind == trace.DEVICE]
+    calls = [ran[6 * index : 6 * index + 6] for index in range(CALLS)]
+    gaps = sum(after.start - before.end for group in calls for before, after in itertools.pairwise(group))
+    found = analysed(neuron)
+    assert found.device_gap_us == pytest.approx(gaps / CALLS / 1e3, abs=0.01)
+    assert found.device_gap_us > 1
+    assert found.device_span_us == pytest.approx(found.device_busy_us + found.device_gap_us, abs=0.001)
+
+
+def test_kineto_writes_cuda_in_the_same_form(cuda: list[Event]) -> None:
+    """By hand, first call: streams 7 and 8 of device 0 overlap (1130 to 1180, 1160 to 1190), and a kernel of the call
+    runs only after the next one began (1320 to 1340): busy 80, span 210. Second call: 20 on device 0; on device 1 one
+    from 1350 to 1390, which another overlaps and outlives, and one of no known operator (1395 to 1405): busy 50, span
+    55.
+    """
+    found = analysed(cuda)
+    assert found.host_dispatches == 2  # addmm is linear's own
+    assert found.runtime_schedules == 2.5  # without the two synchronizations
+    assert found.device_executions == 3.5
+    assert found.device_busy_us == pytest.approx((80 + 20 + 50) / 2)
+    assert found.device_span_us == pytest.approx((210 + 20 + 55) / 2)
+    assert found.device_gap_us == pytest.approx((130 + 0 + 5) / 2)
+    assert found.host_us == pytest.approx(100)
+
+
+def test_the_last_to_start_need_not_be_the_last_to_end() -> None:
+    found = analysed([call(0, 10_000), kernel(1_000, 9_000), kernel(2_000, 3_000, stream=1)])
+    assert (found.device_busy_us, found.device_span_us, found.device_gap_us) == (8, 8, 0)
+
+
+def test_work_after_the_call_belongs_to_it_and_work_before_the_first_to_none() -> None:
+    found = analysed(
+        [kernel(0, 500), call(1_000, 2_000), kernel(5_000, 6_000), call(7_000, 8_000), kernel(9_000, 9_500)]
+    )
+    assert found.device_executions == 1
+    assert (found.device_busy_us, found.device_gap_us) == (0.75, 0)
+
+
+def test_devices_side_by_side_are_each_busy() -> None:
+    found = analysed(
+        [call(0, 9_000), kernel(1_000, 2_000), kernel(1_000, 2_000, device=1), kernel(4_000, 5_000, device=1)]
+    )
+    assert (found.device_busy_us, found.device_span_us, found.device_gap_us) == (3, 5, 2)
+
+
+def test_what_a_trace_does_not_tell_is_not_zero(neuron: list[Event]) -> None:
+    host = [event for event in neuron if event.kind not in (trace.DEVICE, trace.RUNTIME)]
+    found = analysed(host)
+    assert found.host_dispatches == 6
+    unknown = (found.runtime_schedules, found.device_executions, found.device_busy_us)
+    assert (*unknown, found.device_span_us, found.device_gap_us) == (None,) * 5
+    assert timeline.analyse([event for event in neuron if event.kind == trace.DEVICE]) is None
