@@ -148,7 +148,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         count[event.name] += 1
         cpu[event.name] += self_ns[position]
         device_ns[event.name] += sum(execution.duration for execution in work)
-        counts = bool(work) if device.accelerator else position in outermost and event.name != GUARDS
+        counts = bool(work) if device.accelerator else bool(outermost[position]) and event.name != GUARDS
         per_window[window_of(event)] += counts
     timed = sum(device_ns.values()) > 0
     notes = list(notes)
@@ -186,26 +186,22 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
     )
 
 
-def nesting(events: list[Event]) -> tuple[list[int], set[int]]:
-    """Each event's own time in ns, without what runs inside it on its thread; and which operators are outermost.
+def nesting(events: list[Event]) -> tuple[list[int], bytearray]:
+    """Each event's own time in ns, without what runs inside it on its thread; and a flag for outermost operators.
 
     `events` are ordered by start, an outer one first. Autograd's wrapper of a node is looked through.
     """
     own = [event.duration for event in events]
-    outermost: set[int] = set()
-    open_: dict[Any, list[int]] = defaultdict(list)
+    outermost = bytearray(len(events))
+    open_: dict[Any, list[tuple[int, bool]]] = defaultdict(list)  # by thread: positions, and whether below an operator
     for position, event in enumerate(events):
         stack = open_[event.lane]
-        while stack and events[stack[-1]].end <= event.start:
+        while stack and events[stack[-1][0]].end <= event.start:
             stack.pop()
-        if stack:
-            own[stack[-1]] -= min(event.end, events[stack[-1]].end) - event.start
+        above, below = stack[-1] if stack else (None, False)
+        if above is not None:
+            own[above] -= min(event.end, events[above].end) - event.start
         operator = event.kind == trace.OPERATOR and not event.name.startswith(ENGINE)
-        if operator and not any(_is_operator(events[above]) for above in stack):
-            outermost.add(position)
-        stack.append(position)
+        outermost[position] = operator and not below
+        stack.append((position, below or operator))
     return own, outermost
-
-
-def _is_operator(event: Event) -> bool:
-    return event.kind == trace.OPERATOR and not event.name.startswith(ENGINE)

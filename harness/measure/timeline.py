@@ -64,7 +64,7 @@ def analyse(events: list[Event]) -> Timeline | None:
     scheduled = sum(inside(event) and bool(SCHEDULE.search(event.name)) for event in runtime)
     calls, seen = len(windows), bool(executions)
     return Timeline(
-        host_dispatches=sum(host[position].name != GUARDS for position in outermost) / calls,
+        host_dispatches=sum(flag and event.name != GUARDS for event, flag in zip(host, outermost, strict=True)) / calls,
         runtime_schedules=scheduled / calls if runtime else None,
         device_executions=sum(map(len, executions.values())) / calls if seen else None,
         device_busy_us=busy / calls / 1e3 if seen else None,

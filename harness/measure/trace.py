@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def folder_name(variant: str) -> str:
 def from_kineto(events: Iterable[Any]) -> list[Event]:
     """Events of a profile in memory, ordered by start, an outer one before those that it holds."""
     found = []
+    names: dict[str, str] = {}  # a profile has many events and few names
     for event in events:
         kind = KINDS.get(event.activity_type())
         if kind is None:
@@ -64,9 +66,10 @@ def from_kineto(events: Iterable[Any]) -> list[Event]:
         start, lane = event.start_ns(), event.start_thread_id()
         if kind == DEVICE:
             lane = (event.device_index(), event.device_resource_id())
+        name = event.name()
         found.append(
             Event(
-                event.name(), kind, start, start + event.duration_ns(), lane,
+                names.setdefault(name, name), kind, start, start + event.duration_ns(), lane,
                 event.correlation_id(), event.linked_correlation_id(), event.nbytes() if kind == MEMORY else 0,
             )
         )  # fmt: skip
@@ -98,4 +101,7 @@ def calls(events: list[Event]) -> list[Event]:
 
 
 def _ordered(events: list[Event]) -> list[Event]:
-    return sorted(events, key=lambda event: (event.start, -event.end))
+    # two stable sorts of events that are almost in order take less than one by a pair
+    events.sort(key=attrgetter("end"), reverse=True)
+    events.sort(key=attrgetter("start"))
+    return events
