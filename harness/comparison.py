@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import explorer, statistics
+from harness import explorer, roofline, statistics
 from harness.measurement import DEGRADED, OK, TWIN
 from harness.results import Document
 from harness.statistics import Interval
@@ -25,7 +25,7 @@ AFTER_DIMS = [
     "max_error_relative", "max_error_units", "error_allowed_share", "latency_p5_us", "latency_p95_us", "processes",
     "samples", "noise_floor", "compile_cached", "compile_warm_s", "break_even_calls", "profiled_us",
     "profiler_overhead", "host_dispatches", "runtime_schedules", "device_busy_us", "device_span_us", "device_gap_us",
-    *explorer.COLUMNS, "flops_per_s", "bytes_per_s", "cache",
+    *explorer.COLUMNS, "flops_per_s", "bytes_per_s", "cache", "bound", "bound_share",
 ]  # fmt: skip
 OPERATOR_COLUMNS = ["variant", "operator", "calls", "self_cpu_us", "device_time_us", "device_pct"]
 SAMPLE_COLUMNS = ["variant", "process", "round", "calls", "latency_us"]
@@ -128,6 +128,9 @@ def _row(
     if document["work"] and row["latency_us"] and not measurement["idle"]:
         row["flops_per_s"] = document["work"]["flops"] / row["latency_us"] * 1e6
         row["bytes_per_s"] = document["work"]["bytes"] / row["latency_us"] * 1e6
+        if document["device"].get("peaks"):
+            bound = roofline.bound(document["work"], document["device"]["peaks"])
+            row["bound"], row["bound_share"] = bound.kind, bound.seconds / row["latency_us"] * 1e6
     return row
 
 

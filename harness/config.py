@@ -14,6 +14,15 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.errors import UsageError, unknown, unknown_key
 from harness.operation import DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
+from harness.roofline import validate
+from harness.settings import (
+    LatencySettings,
+    NeuronSettings,
+    ProfileSettings,
+    RooflineSettings,
+    Settings,
+    WorkerSettings,
+)
 
 DEVICES = ("auto", "neuron", "cuda", "cpu")
 CACHES = ("warm", "cold")
@@ -21,53 +30,6 @@ DOCTOR = ("refuse", "warn")
 LOCK = ("wait", "fail", "none")
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
-
-
-@dataclass
-class ProfileSettings:
-    """How each variant is profiled; the schedule is torch.profiler's."""
-
-    wait: int = 2
-    warmup: int = 1
-    active: int = 10
-    record_shapes: bool = False
-    with_stack: bool = False
-    max_events: int = 100_000  # fewer steps are recorded where `active` would exceed it
-
-
-@dataclass
-class LatencySettings:
-    """How long latency is sampled, and what is claimed from it."""
-
-    processes: int = 3  # fresh processes: the least number; one process is one sample
-    max_processes: int = 12
-    seconds: float = 6.0  # of sampling, over all processes but the first, which also checks and profiles
-    precision: float = 0.02  # half-width of a ratio's interval that ends the sampling
-    confidence: float = 0.95
-    min_effect: float = 0.02  # no claim for less than this, however narrow the interval
-    cache: str = "warm"
-
-
-@dataclass
-class WorkerSettings:
-    """The processes in which a case is measured."""
-
-    env: dict[str, Any] = field(default_factory=dict)  # set before torch is imported
-    threads: int | None = None
-    timeout_s: float = 600.0  # for one step of one variant
-
-
-@dataclass
-class NeuronSettings:
-    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
-
-    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"])
-    max_events_per_nc: int | None = None
-    capture_enabled_for_nc: str | None = None
-    neff_cache_dir: str | None = None
-    precache_node_info: bool | None = None
-    correlate_device_time: bool | None = True
-    explorer_timeout_s: float = 120.0  # no argument of NeuronConfig: for neuron-explorer to sum up one variant
 
 
 @dataclass
@@ -103,17 +65,7 @@ class RunSettings:
     latency: LatencySettings = field(default_factory=LatencySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     neuron: NeuronSettings = field(default_factory=NeuronSettings)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a case is measured, apart from what is measured."""
-
-    profile: ProfileSettings
-    latency: LatencySettings
-    worker: WorkerSettings
-    neuron: NeuronSettings
-    doctor: str = "refuse"
+    roofline: RooflineSettings = field(default_factory=RooflineSettings)
 
 
 def _schema() -> DictConfig:
@@ -168,7 +120,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 def _no_stray_keys(plain: Mapping[str, Any]) -> None:
     """`+key=value` gets past Hydra for any key."""
     sections = {"": RunSettings, "op": OpSettings, "profile": ProfileSettings, "latency": LatencySettings}
-    sections |= {"worker": WorkerSettings, "neuron": NeuronSettings}
+    sections |= {"worker": WorkerSettings, "neuron": NeuronSettings, "roofline": RooflineSettings}
     for prefix, schema in sections.items():
         names = [known.name for known in fields(schema)]
         for key in plain[prefix] if prefix else plain:
@@ -273,6 +225,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         latency=LatencySettings(**plain["latency"]),
         worker=WorkerSettings(**plain["worker"]),
         neuron=NeuronSettings(**plain["neuron"]),
+        roofline=RooflineSettings(**plain["roofline"]),
         doctor=_among("doctor", plain["doctor"], DOCTOR),
     )
     profile, latency, worker = settings.profile, settings.latency, settings.worker
@@ -299,6 +252,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         raise UsageError(f"latency.confidence={latency.confidence}: expected a number between 0 and 1")
     if not latency.min_effect >= 0:
         raise UsageError(f"latency.min_effect={latency.min_effect}: expected 0 or more")
+    validate(settings.roofline)
     _among("latency.cache", latency.cache, CACHES)
     for mode in settings.neuron.modes:
         _among("neuron.modes", mode, PROFILE_MODES)

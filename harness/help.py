@@ -35,7 +35,10 @@ def text(arguments: Sequence[str]) -> str:
     sections = [
         ("Examples", EXAMPLES),
         ("Operations: op=NAME", _wrapped(_options(folders, "op"))),
-        ("Operations at the size of real models", _wrapped([f"large/{name}" for name in _options(folders, "op/large")])),
+        (
+            "Operations at the size of real models",
+            _wrapped([f"large/{name}" for name in _options(folders, "op/large")]),
+        ),
         ("Groups: GROUP=OPTION", "\n".join(f"{group}: {', '.join(_options(folders, group))}" for group in groups)),
         ("Keys: KEY=VALUE", _keys(directory() / "config.yaml")),
         *(

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -81,7 +81,7 @@ def read(folder: Path) -> Document:
     return content
 
 
-def write_table(path: Path, columns: list[str], rows: list[Mapping[str, Any]]) -> None:
+def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes a CSV; an unknown value is an empty cell."""
     with atomic(path) as file:
         writer = csv.DictWriter(file, columns, extrasaction="raise", lineterminator="\n")

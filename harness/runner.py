@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import capture, explorer, fitness, statistics
+from harness import capture, explorer, fitness, peaks, roofline, statistics
 from harness.config import Settings
 from harness.errors import CaseError, UsageError
 from harness.measure.trace import folder_name
-from harness.measurement import FAILED, SKIPPED, TWIN, WRONG, Measurement, Outcome
+from harness.measurement import DEGRADED, FAILED, OK, SKIPPED, TWIN, WRONG, Measurement, Outcome
 from harness.operation import Case
 from harness.process import Process
 from harness.task import Task
@@ -46,6 +46,8 @@ class _Run:
         stopped = self._sample()
         if self.told.get("device", {}).get("device") == "neuron":
             self._captures()
+        if self.told.get("work") is not None:
+            self._hold_against_peaks(self.told["device"], self.told["work"])
         return Outcome(
             measurements=list(self.rows.values()),
             samples=self.samples,
@@ -142,6 +144,29 @@ class _Run:
             if finding.unfit and self.settings.doctor == "refuse":
                 raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
             self.troubles.append(finding.line)
+
+    def _hold_against_peaks(self, device: dict[str, Any], work: dict[str, float]) -> None:
+        """Finds the device's peaks, and doubts what is faster than they allow."""
+        settings, dtype = self.settings.roofline, self.case.dtype
+        known = roofline.documented(settings, device, dtype)
+        found = roofline.given(settings, known)
+        if found is None and device["device"] == "cpu":
+            self.progress("peaks of the processor")
+            log = self.folder / "worker.log"
+            known = peaks.measured(dtype, self.told["environment"], self.settings.worker, log, settings.measure) or {}
+            found = roofline.given(settings, known)
+        if found is None:
+            return
+        device["peaks"] = found
+        bound, cached = roofline.bound(work, found), device["device"] == "cpu" and self.settings.latency.cache == "warm"
+        seconds = statistics.by_process(self.samples, [*self.rows, TWIN])
+        for name, row in self.rows.items():
+            groups = [group for group in seconds[name] if len(group)]
+            if row.status not in (OK, DEGRADED) or row.idle or not groups:
+                continue
+            share = bound.seconds / statistics.interval(groups, self.settings.latency.confidence).value
+            if share > 1:
+                self.troubles.append(roofline.doubt(name, share, bound, cached))
 
     def _captures(self) -> None:
         """Takes stock of what Neuron's profiler left of each variant, and lets neuron-explorer sum it up."""

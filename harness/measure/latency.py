@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -63,7 +64,7 @@ class Sampler:
     def warm(self) -> None:
         """Calls each subject until its block size is known; what compiles late does so here."""
         for subject in self._subjects:
-            self._guarded(subject.name, lambda subject=subject: self._enter(subject))
+            self._guarded(subject.name, partial(self._enter, subject))
 
     def rounds(self, seconds: float) -> list[Sample]:
         """Samples of whole rounds: at least a few, then as many as fit into `seconds`."""
@@ -73,7 +74,7 @@ class Sampler:
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
-                taken = self._guarded(name, lambda name=name: self._block(name, self._calls[name]))
+                taken = self._guarded(name, partial(self._block, name, self._calls[name]))
                 if taken is not None:
                     samples.append(Sample(name, done, self._number[name], taken))
             done += 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,21 +16,15 @@ SIZES = (256, 512, 1024, 2048)  # of square matrices
 ENOUGH_S = 0.01  # a product that takes as long is no longer short
 
 
-@dataclass(frozen=True)
-class PeaksTask:
-    """What is to be measured: products in each of the `dtypes`, and with `bandwidth` the copy; on so many threads."""
+def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], blame: Callable[[str], None]) -> None:
+    """Measures in a process of its own: products in each of `dtypes`, and a copy where `bandwidth` is asked for.
 
-    dtypes: tuple[str, ...]
-    bandwidth: bool
-    threads: int
-
-
-def run(task: PeaksTask, send: Callable[[str, str, Any], None], blame: Callable[[str], None]) -> None:
-    """Measures in a process of its own; sends `flops_per_s` by dtype, and `bytes_per_s`."""
-    torch.set_num_threads(task.threads)
+    Sends `flops_per_s` by dtype, and `bytes_per_s`; both on so many `threads`.
+    """
+    torch.set_num_threads(task["threads"])
     with torch.no_grad():
-        send("flops_per_s", "", {dtype: product_rate(getattr(torch, dtype)) for dtype in task.dtypes})
-        if task.bandwidth:
+        send("flops_per_s", "", {dtype: product_rate(getattr(torch, dtype)) for dtype in task["dtypes"]})
+        if task["bandwidth"]:
             send("bytes_per_s", "", copy_bandwidth())
 
 

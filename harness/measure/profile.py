@@ -61,7 +61,7 @@ def probe(call: Callable[[], Any], device: Device) -> Probe:
             outputs = call()
         device.synchronize()
     del outputs
-    events = trace.from_kineto(profile.profiler.kineto_results.events())
+    events = trace.from_kineto(profile)
     spans = [event for event in events if event.kind != trace.MEMORY]
     if device.accelerator:
         return Probe(len(spans), None)
@@ -95,7 +95,7 @@ def record(
     events: list[Event] = []
 
     def ready(profile: torch.profiler.profile) -> None:
-        events.extend(trace.from_kineto(profile.profiler.kineto_results.events()))
+        events.extend(trace.from_kineto(profile))
         device.export(profile, folder)
 
     profiler: AbstractContextManager[torch.profiler.profile] = torch.profiler.profile(

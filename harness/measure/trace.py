@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -55,11 +54,11 @@ def folder_name(variant: str) -> str:
     return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
 
-def from_kineto(events: Iterable[Any]) -> list[Event]:
-    """Events of a profile in memory, ordered by start, an outer one before those that it holds."""
+def from_kineto(profile: Any) -> list[Event]:
+    """Events of a torch.profiler.profile that has ended, ordered by start, an outer one before those that it holds."""
     found = []
     names: dict[str, str] = {}  # a profile has many events and few names
-    for event in events:
+    for event in profile.profiler.kineto_results.events():
         kind = KINDS.get(event.activity_type())
         if kind is None:
             continue

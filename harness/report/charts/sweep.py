@@ -225,7 +225,7 @@ def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: S
     colours = np.ones((len(down.values), len(across.values), 3))
     room = 88 // len(across.values)
     for (x, y), part in swept.groups(rows, [across, down]).items():
-        words, colours[line[y], column[x]] = _winner(part, variants)
+        words, colours[line[y], column[x]] = winner(part, variants)
         if len(across.values) <= LABELS:
             lines = "\n".join(style.shorten(word, room) for word in words)
             size = 8.5 if len(across.values) <= 9 else 7
@@ -246,7 +246,7 @@ def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: S
         panel.spines[side].set_visible(False)
 
 
-def _winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
+def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
     """What a case's cell says, and its colour."""
     ranked = [row for row in rows if row["verdict"]]
     if not ranked:
