@@ -1,0 +1,168 @@
+"""The page in a browser: what it shows, that it asks for nothing, and that it works."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import made_up
+import pytest
+from program import Ran
+
+from harness import results
+from harness.report import run as report
+from harness.report import sweep as sweep_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium as the system's packages bring it."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is on the PATH")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def run_page(main_job: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's page with an awkward name, and a variant that failed with an awkward reason."""
+    folder = tmp_path_factory.mktemp("page") / "run"
+    made_up.renamed(main_job.folder, folder, {"fused": made_up.AWKWARD})
+    document = made_up.with_status(results.read(folder), "failed", "<script>alert(1)</script> & more", "compiled")
+    document["config"]["op"]["note"] = "</pre><b>bold</b>"
+    report.write(folder, document)
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def sweep_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep's page with ten thousand rows."""
+    folder = tmp_path_factory.mktemp("sweep")
+    rows, jobs = made_up.sweep({"rows": range(1, 60), "hidden": range(64, 64 * 58, 64)})
+    assert len(rows) > 10_000
+    sweep_report.write(folder, rows, jobs, "python -m harness -m op=rmsnorm", {"op": {"name": "rmsnorm"}})
+    return folder / "report.html"
+
+
+@pytest.fixture
+def opened(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Opens pages; fails on a console message, an error, or a request for anything but the page itself."""
+    pages = []
+
+    def open_(path: Path, **settings: Any) -> Any:
+        page = browser.new_page(**settings)
+        pages.append(page)
+        troubles: list[str] = []
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(dialog.message))
+        page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith("data:") else None)
+        page.goto(path.as_uri())
+        page.troubles = troubles
+        return page
+
+    yield open_
+    for page in pages:
+        assert page.troubles == [page.url]
+        page.close()
+
+
+def column(page: Any, table: str, number: int) -> list[str]:
+    """The texts of a table's column."""
+    return page.locator(f"#{table} tbody tr td:nth-child({number})").all_inner_texts()
+
+
+def press(page: Any, table: str, header: str) -> None:
+    page.locator(f"#{table} th button", has_text=header).click()
+
+
+def test_a_run_shows_all_that_it_has(opened: Any, run_page: Path, main_job: Ran) -> None:
+    page = opened(run_page)
+    assert column(page, "comparison", 1) == ["naive", made_up.AWKWARD, "compiled"]
+    text = page.inner_text("body")
+    for heading in ("Comparison", "Timeline", "Operators", "Samples", "Make it again", "Environment", "Configuration"):
+        assert heading in text
+    assert f"{made_up.AWKWARD}: operators, per call" in text
+    assert page.inner_text("#command") == main_job.results["command"]
+    assert "<script>alert(1)</script> & more" in page.inner_text("#verdict")
+    assert page.inner_text("#verdict li >> nth=0").startswith(made_up.AWKWARD)
+    page.click("summary")
+    assert "note: </pre><b>bold</b>" in page.inner_text("#configuration")
+    assert "fn: variants.rmsnorm.naive" in page.inner_text("#configuration")
+
+
+def test_charts_stand_in_the_page_and_are_described(opened: Any, run_page: Path) -> None:
+    images = opened(run_page).locator("img")
+    assert images.count() == 3
+    for number in range(3):
+        assert images.nth(number).evaluate("image => image.complete && image.naturalWidth") > 500
+        assert images.nth(number).get_attribute("alt")
+
+
+def test_tables_sort_by_number_and_by_name(opened: Any, run_page: Path) -> None:
+    page = opened(run_page)
+    press(page, "comparison", "Variant")
+    assert column(page, "comparison", 1) == ["compiled", made_up.AWKWARD, "naive"]
+    press(page, "comparison", "Operator calls")
+    assert column(page, "comparison", 1) == ["naive", made_up.AWKWARD, "compiled"]
+    press(page, "comparison", "Operator calls")
+    assert column(page, "comparison", 1) == [made_up.AWKWARD, "naive", "compiled"]  # n/a stays last
+    assert page.get_attribute("#comparison th[aria-sort]", "aria-sort") == "ascending"
+
+
+def test_units_count_when_a_table_is_sorted(opened: Any, run_page: Path) -> None:
+    page = opened(run_page)
+    texts = ["2 s", "900 µs", "1,500 µs", "n/a", "31 ms", "12.0 KiB", "3 B", "1.05× (1.04–1.06)", "–", "49.5%", "naive"]
+    keys = page.evaluate("texts => texts.map(key)", texts)
+    assert keys == [2e6, 900, 1500, "n/a", 31e3, 12 * 1024, 3, 1.05, "–", 49.5, "naive"]
+
+
+def test_a_phone_need_not_scroll_sideways(opened: Any, run_page: Path, sweep_page: Path) -> None:
+    for path in (run_page, sweep_page):
+        page = opened(path, viewport={"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_paper_shows_the_configuration(opened: Any, run_page: Path) -> None:
+    page = opened(run_page)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#configuration").is_visible()
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_ten_thousand_rows_open_at_once(opened: Any, sweep_page: Path) -> None:
+    start = time.monotonic()
+    page = opened(sweep_page)
+    assert time.monotonic() - start < 3.0
+    rows = page.locator("#comparison tbody tr")
+    assert rows.count() == 200
+    press(page, "comparison", "Latency")
+    assert column(page, "comparison", 2)[0] == str(64 * 57)  # the largest case is the slowest
+    page.fill("input[type=search]", "hidden=1024 compiled rows=7")
+    assert rows.count() == 1
+    page.fill("input[type=search]", "compiled")
+    page.click("text=Show more")
+    assert rows.count() == 1200
+    assert "1,200 of 3,363 rows" in page.inner_text("#comparison-note")
+
+
+def test_a_sweep_links_to_its_cases(opened: Any, sweep_page: Path) -> None:
+    page = opened(sweep_page)
+    page.click("text=cases, each with a page of its own")
+    assert page.get_attribute("details a >> nth=1", "href") == "1/report.html"
+    assert "compiled is faster in" in page.inner_text("#verdict")

@@ -1,0 +1,342 @@
+"""The report: its files, its sentences, and charts of whatever a run or a sweep came to."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import made_up
+import pytest
+from matplotlib.collections import LineCollection
+from program import ROOT, Ran, run, table
+
+from harness import comparison, results
+from harness.measure import trace
+from harness.measure.trace import Event
+from harness.report import axes, cells, words
+from harness.report import run as report
+from harness.report import sweep as sweep_report
+from harness.report.charts import roofline, samples, style, timeline
+from harness.report.charts import sweep as sweep_charts
+
+CHARTS = ("comparison", "timeline", "samples")
+
+
+@pytest.fixture(autouse=True)
+def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fails a test in which matplotlib complains, by a warning or in its log."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def said(svg: Path | bytes) -> str:
+    """The texts of a chart: matplotlib draws them as shapes, and says what they are in comments."""
+    text = svg.decode() if isinstance(svg, bytes) else svg.read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"<!-- (.*?) -->", text, re.DOTALL))
+
+
+def written(folder: Path, document: dict[str, Any]) -> dict[str, str]:
+    """Writes a document's report and returns the texts of its charts; each must be a whole PNG and SVG."""
+    report.write(folder, document)
+    for name in CHARTS:
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        ElementTree.parse(folder / f"{name}.svg")
+    return {name: said(folder / f"{name}.svg") for name in CHARTS}
+
+
+def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
+    for name in CHARTS:
+        assert (main_job.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (main_job.folder / f"{name}.svg").exists()
+    chart = said(main_job.folder / "comparison.svg")
+    rows = comparison.comparison(main_job.results)
+    for row, latency in zip(rows, cells.with_interval(rows), strict=True):
+        assert row["variant"] in chart
+        assert latency in chart
+    assert "dispatch" in said(main_job.folder / "timeline.svg")
+    assert "samples" in said(main_job.folder / "samples.svg")
+    assert (main_job.folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("lost", [["fused"], ["naive"], ["compiled", "fused"], ["naive", "fused", "compiled"]])
+@pytest.mark.parametrize("status", ["failed", "skipped"])
+def test_charts_say_what_has_no_result(main_job: Ran, tmp_path: Path, lost: list[str], status: str) -> None:
+    document = made_up.with_status(main_job.results, status, "RuntimeError: no_such $kernel$ (latency)", *lost)
+    for texts in written(tmp_path, document).values():
+        for name in lost:
+            assert name in texts
+        assert texts.count(status) == len(lost)
+
+
+def test_names_are_drawn_as_they_are(main_job: Ran, tmp_path: Path) -> None:
+    names = {"naive": "a_$b^2$_c", "fused": "多 line\nname", "compiled": made_up.AWKWARD}
+    folder = made_up.renamed(main_job.folder, tmp_path / "run", names)
+    for texts in written(folder, results.read(folder)).values():
+        assert "a_$b^2$_c" in texts
+        assert r"\u591a line name" in texts
+        assert made_up.AWKWARD in texts.replace("&lt;", "<").replace("&gt;", ">")
+
+
+def test_equal_results_make_equal_charts(main_job: Ran, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        shutil.copytree(main_job.folder / "traces", tmp_path / name / "traces")
+        report.write(tmp_path / name, main_job.results)
+    for chart in CHARTS:
+        assert (tmp_path / "one" / f"{chart}.svg").read_bytes() == (tmp_path / "other" / f"{chart}.svg").read_bytes()
+
+
+def test_a_report_is_made_again_from_results_alone(main_job: Ran, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copy(main_job.folder / "results.json", folder)
+    ran = run(str(folder), cwd=tmp_path, module="harness.report")
+    assert ran.status == 0, ran.err
+    for name in ("comparison.csv", "operators.csv", "samples.csv", "comparison.md"):
+        assert (folder / name).read_text() == (main_job.folder / name).read_text()
+    assert "no trace" in said(folder / "timeline.svg")
+    assert (folder / "results.json").read_bytes() == (main_job.folder / "results.json").read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [["missing"], [], ["one", "two"], ["--nonsense", "x"]])
+def test_a_wrong_command_is_told_in_a_line(tmp_path: Path, arguments: list[str]) -> None:
+    ran = run(*arguments, cwd=tmp_path, module="harness.report")
+    assert ran.status == 2
+    assert ran.error.startswith("error: ")
+
+
+def test_a_report_needs_no_torch() -> None:
+    code = "import sys, harness.report.run, harness.report.sweep; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+# Sentences
+
+
+def sentences(rows: list, measurements: list) -> list[str]:
+    document = {"case": {"baseline": "naive"}, "measurements": measurements}
+    return words.summary(document, rows)
+
+
+def test_what_a_compiled_variant_does_is_said() -> None:
+    known = {"device": "neuron", "device_gap_us": 400.0, "device_busy_us": 2000.0, "noise_floor": 0.02}
+    naive = made_up.row(
+        "naive", 2520.0, device_executions=6, operator_calls=6, speedup=1.0, verdict="baseline", **known
+    )
+    compiled = made_up.row(
+        "compiled", 400.0, device_executions=1, operator_calls=1, speedup=6.3, speedup_lo=6.1, speedup_hi=6.4,
+        verdict="faster", compile_s=21.0, break_even_calls=11_000, device_gap_us=0.0, device_busy_us=360.0,
+    )  # fmt: skip
+    guards = [{"operator": "TorchDynamo Cache Lookup", "calls": 1, "self_cpu_us": 8.0}]
+    (told,) = sentences([naive, compiled], [made_up.measurement("naive"), made_up.measurement("compiled", guards)])
+    assert told == (
+        "compiled does in one device execution what naive does in six, is 6.30 times as fast (6.10 to 6.40), spends no "
+        "time in gaps between executions where naive spends 400 µs, took 21.0 s to compile and pays for itself after "
+        "11,000 calls. Of its 400 µs the device is busy 90%; the rest, 10%, is dispatch, of which Dynamo's guards take "
+        "8.00 µs. What pays is less work on the device: 1,640 µs of the 2,120 µs saved."
+    )
+
+
+def test_the_same_work_under_another_name_is_said() -> None:
+    naive = made_up.row("naive", 20.0, operator_calls=6, speedup=1.0, verdict="baseline", noise_floor=0.02)
+    fused = made_up.row(
+        "fused", 20.0, operator_calls=1, speedup=1.0, speedup_lo=0.99, speedup_hi=1.01, verdict="same", noise_floor=0.02
+    )
+    inner = [{"operator": "aten::mul", "calls": 27, "self_cpu_us": 1.0}]
+    (told,) = sentences([naive, fused], [made_up.measurement("naive", inner), made_up.measurement("fused", inner)])
+    assert "does in one operator call what naive does in six" in told
+    assert "is as fast, within ±2.0% (0.990 to 1.01)" in told
+    assert "It is the same work under another name: it enters 27 operators" in told
+
+
+@pytest.mark.parametrize(
+    ("known", "said_of_it"),
+    [
+        ({"status": "wrong", "reason": "off by 3."}, "x is wrong: off by 3."),
+        ({"status": "failed", "reason": "KeyError: 'a' (prepare)"}, "x is failed: KeyError: 'a' (prepare)."),
+        ({"reason": "not comparable: it draws numbers"}, "x is not ranked: not comparable: it draws numbers."),
+        ({}, "x is not ranked: a call is as short as the loop around it."),
+    ],
+)  # fmt: skip
+def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
+    naive = made_up.row("naive", 20.0, speedup=1.0, verdict="baseline")
+    rows = [naive, made_up.row("x", 20.0, **known)]
+    assert sentences(rows, [made_up.measurement("naive"), made_up.measurement("x")]) == [said_of_it]
+
+
+def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
+    document = main_job.results | {"warnings": ["used 1.3 cores; try", "used 1,900 cores; try", "other; try"]}
+    told = words.warnings(document)
+    assert told[:2] == ["used 1,900 cores; try (the most of 2 processes)", "other; try"]
+
+
+def test_every_warning_says_what_to_try(main_job: Ran) -> None:
+    for warning in words.warnings(main_job.results):
+        assert re.search(r": .*; (try|end|raise|\w+\.\w+)|; it comes with", warning), warning
+
+
+# Timeline
+
+
+def call(start: int, device: list[tuple[int, int]]) -> list[Event]:
+    """A call with an operator for each execution; times in ns from its start."""
+    events = [Event(trace.CALL, trace.ANNOTATION, start, start + 1000, 1, 0, 0)]
+    for number, (begin, end) in enumerate(device):
+        at, link = start + 100 * number, start + number + 1
+        events.append(Event("aten::mul", trace.OPERATOR, at, at + 50, 1, link, 0))
+        events.append(Event("launch", trace.RUNTIME, at + 10, at + 20, 1, 0, link))
+        events.append(Event("kernel", trace.DEVICE, start + begin, start + end, (0, 0), 0, link))
+    return sorted(events, key=lambda event: (event.start, -event.end))
+
+
+def test_the_timeline_shows_the_call_of_median_length_and_its_gaps() -> None:
+    events = [*call(0, [(500, 9000)]), *call(10_000, [(500, 1500), (1800, 2500)]), *call(20_000, [(500, 1100)])]
+    typical = timeline.typical(events)
+    assert typical is not None
+    assert (typical.start, typical.length, len(typical.executions)) == (10_000, 2500, 2)
+    assert timeline.gaps(typical.executions, 10_500, 12_500) == [(11_500.0, 300.0)]
+    rows = [made_up.row("naive", 2.5), made_up.row("lost", None, status="failed", reason="no")]
+    figure = timeline.draw(rows, [], {"naive": events}, "title")
+    lines = next(found for found in figure.axes[0].collections if isinstance(found, LineCollection))
+    assert len(lines.get_paths()) == 2  # a dispatch each
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "2 executions in 2.000 µs, 0.3000 µs of it gaps between them" in texts
+    assert "failed, no trace" in texts
+
+
+def test_gaps_of_overlapping_spans() -> None:
+    spans = [Event("", trace.DEVICE, start, end, 0, 0, 0) for start, end in ((10, 30), (15, 20), (40, 50))]
+    assert timeline.gaps(spans, 0, 60) == [(0.0, 10.0), (30.0, 10.0), (50.0, 10.0)]
+    assert timeline.gaps([], 0, 5) == [(0.0, 5.0)]
+
+
+# Other charts
+
+
+def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
+    taken = [
+        {"variant": "naive", "process": number // 20, "round": number % 20, "calls": 1, "latency_us": 100 + number % 3}
+        for number in range(60)
+    ]
+    taken[7]["latency_us"] = 9000.0
+    figure = samples.draw([made_up.row("naive", 101.0)], taken, "title")
+    (panel,) = figure.axes
+    assert panel.get_ylim()[1] < 120
+    shown = [len(line.get_xdata()) for line in panel.lines if line.get_marker() in ("o", "^", "v")]
+    assert shown == [59, 1, 0]
+    assert "60 samples, 100.0 to 9,000 µs, 1 of them beyond this panel" in [text.get_text() for text in panel.texts]
+
+
+def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
+    rows = [made_up.row("naive", 10.0, flops_per_s=1e9), made_up.row("compiled", 5.0, flops_per_s=2e9)]
+    peaks = {"flops_per_s": 1e12, "bytes_per_s": 1e10, "source": "a data sheet"}
+    svg = style.save(tmp_path, "roofline", lambda: roofline.draw(rows, {"flops": 1e4, "bytes": 1e4}, peaks, "title"))
+    assert "bound by memory at 10.0 GFLOP/s; peaks: a data sheet" in said(svg)
+    assert "naive: 10% of it" in said(svg)
+    assert "compiled: 20% of it" in said(svg)
+
+
+# Sweeps
+
+
+def test_axes_are_numbers_in_order() -> None:
+    rows, _ = made_up.sweep({"hidden": [1024, 256, 4096]})
+    (hidden,) = axes.found(rows)
+    assert (hidden.label, hidden.values) == ("hidden", (256, 1024, 4096))
+    (panel,) = sweep_charts.draw_lines(rows, [hidden], "title").axes
+    assert panel.get_xscale() == "log"
+    assert list(panel.get_xticks()) == [256, 1024, 4096]
+    for line in panel.lines:
+        assert list(line.get_xdata()) == sorted(line.get_xdata())
+        assert all(isinstance(x, float) for x in line.get_xdata())
+
+
+def test_names_keep_their_order_and_their_own_axis() -> None:
+    rows, _ = made_up.sweep({"hidden": [64]}, ["float32", "float16", "bfloat16"])
+    (dtype,) = axes.found(rows)
+    assert (dtype.label, dtype.numeric, dtype.values) == ("dtype", False, ("float32", "float16", "bfloat16"))
+    (panel,) = sweep_charts.draw_lines(rows, [dtype], "title").axes
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["float32", "float16", "bfloat16"]
+
+
+def test_crossovers_are_found_and_what_is_unclear_decides_nothing() -> None:
+    rows, _ = made_up.sweep({"rows": [1], "hidden": [512, 256, 8192, 4096]})
+    (hidden,) = axes.found(rows)
+    told = ["compiled is slower than naive up to hidden=512 and faster from hidden=4096."]
+    assert sweep_report.crossovers(rows, [hidden]) == told
+    middle = next(row for row in rows if row["dim_hidden"] == 512 and row["variant"] == "compiled")
+    middle["verdict"] = "unclear"
+    assert sweep_report.crossovers(rows, [hidden]) == [told[0].replace("512", "256")]
+
+
+def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
+    rows, jobs = made_up.sweep({"rows": [4, 1], "hidden": [1024, 256, 4096]}, ["float32", "float16"])
+    for row in rows[:3]:
+        row.update(dict.fromkeys(("latency_us", "speedup", "verdict")), status="missing", reason="not started")
+    jobs[0] = sweep_report.Job(jobs[0].name, jobs[0].folder, "not started")
+    sweep_report.write(tmp_path, rows, jobs, "python -m harness -m op=rmsnorm", {"op": {"name": "rmsnorm"}})
+    told = sweep_report.summary(rows, axes.found(rows))
+    assert "naive, the baseline, has no result in 1 of 12 cases." in told
+    assert "fused is unclear in 5, failed in 6 and missing in 1 of 12 cases." in told
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "11 of 12 cases have results" in page
+    assert "rows=4 hidden=1024 dtype=float32" in page
+    for chart in ("sweep", "speedup"):
+        ElementTree.parse(tmp_path / f"{chart}.svg")
+        assert (tmp_path / f"{chart}.png").read_bytes().startswith(b"\x89PNG")
+    speedup = said(tmp_path / "speedup.svg")
+    assert "fused failed" in speedup
+    assert "×" in speedup
+    assert "compiled" in speedup
+
+
+def test_a_sweep_without_any_result_is_drawn(tmp_path: Path) -> None:
+    rows, jobs = made_up.sweep({"hidden": [256, 4096]}, ["float32", "float16"])
+    lost = [made_up.row(row["variant"], None, status="failed", reason="why", dtype=row["dtype"]) for row in rows]
+    rows = [new | {"dim_hidden": row["dim_hidden"]} for new, row in zip(lost, rows, strict=True)]
+    sweep_report.write(tmp_path, rows, jobs, "command", {})
+    assert (tmp_path / "sweep.png").exists()
+    assert said(tmp_path / "speedup.svg").count("×") >= 4
+
+
+def test_zeros_do_not_blank_a_logarithmic_axis() -> None:
+    rows, _ = made_up.sweep({"hidden": [256, 4096, 65536]})
+    for row in rows:
+        row["device_time_us"] = 0.0 if row["dim_hidden"] == 256 else row["latency_us"]
+    latency, device = sweep_charts.draw_lines(rows, axes.found(rows), "title").axes
+    for panel in (latency, device):
+        assert panel.get_yscale() == "log"
+        assert 0 < panel.get_ylim()[0] < panel.get_ylim()[1] < 1000
+    assert [len(line.get_xdata()) for line in device.lines if len(line.get_xdata())] == [2, 2, 2]
+
+
+def test_the_fastest_of_a_case_is_not_guessed() -> None:
+    known = {"status": "ok"}
+    naive = made_up.row("naive", 10.0, speedup=1.0, speedup_lo=1.0, speedup_hi=1.0, verdict="baseline")
+    one = made_up.row("one", 5.0, speedup=2.0, speedup_lo=1.9, speedup_hi=2.1, verdict="faster", **known)
+    two = made_up.row("two", 4.9, speedup=2.05, speedup_lo=1.95, speedup_hi=2.2, verdict="faster", **known)
+    names = ["naive", "one", "two"]
+    assert sweep_charts.winner([naive, one, two], names)[0] == ["two or one", "2.05×"]
+    assert sweep_charts.winner([naive, one | {"verdict": "unclear"}], names)[0] == ["unclear"]
+    assert sweep_charts.winner([naive, one | {"verdict": "slower"}], names)[0] == ["naive", "1×"]
+    assert sweep_charts.winner([naive, one | {"verdict": "same"}], names)[0] == ["the same"]
+    assert sweep_charts.winner([one | {"verdict": None}], names)[0] == ["×"]
+
+
+def test_the_columns_of_a_sweep_stand_in_its_table(main_job: Ran) -> None:
+    rows, _ = made_up.sweep({"rows": [1], "hidden": [256, 512]})
+    for row in rows:
+        row["op.variants.fused.args.block"] = row["dim_hidden"] // 2
+    found = sweep_report.table(rows, axes.found(rows))
+    assert found.headers[:3] == ["hidden", "fused.args.block", "Variant"]
+    assert found.rows[0][:3] == ["256", "128", "naive"]
+    assert table(main_job.folder / "comparison.csv")
