@@ -1,0 +1,317 @@
+"""Two runs compared: known changes under known noise, through `python -m harness.diff`, its exit status and formats."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from program import Ran, run
+
+from harness import results
+from harness.config import directory, parse, resolved
+from harness.diff.difference import Settings, VariantDifference, difference
+from harness.diff.gate import refused
+from harness.errors import UsageError
+from harness.measurement import TWIN, Measurement, Outcome
+
+Document = dict[str, Any]
+Make = Callable[..., Path]
+
+LATENCY_US = {"naive": 20.0, "fused": 18.0, "compiled": 30.0}
+ENVIRONMENT = {
+    "python": "3.11.7",
+    "torch": "2.13.0",
+    "cpu": "Some CPU",
+    "cores": 2,
+    "threads": 2,
+    "memory_bytes": 1 << 34,
+    "variables": {"OMP_PROC_BIND": "true", "TORCHINDUCTOR_CACHE_DIR": "/somewhere"},
+}
+USUAL = Settings(threshold=0.05, confidence=0.99, absolute=False)
+
+
+@cache
+def composed(*overrides: str) -> dict[str, Any]:
+    """The configuration of a command line."""
+    with initialize_config_dir(str(directory()), version_base="1.3"):
+        return resolved(compose("config", list(overrides)))
+
+
+def document(
+    *overrides: str,
+    seed: int = 0,
+    slower: Mapping[str, float] | None = None,
+    machine: float = 1.0,
+    scatter: float = 0.01,
+    variants: Sequence[str] = tuple(LATENCY_US),
+    processes: int = 12,
+) -> Document:
+    """Results of a run as the harness writes them, of known latencies.
+
+    Each process has a speed of its own that all its variants share, up to a fifth lower; `scatter` is what its
+    variants differ in besides. A block of calls is slowed by noise that is never negative.
+    """
+    plain = composed("device=cpu", f"variants=[{','.join(variants)}]", *overrides)
+    case, _ = parse(plain)
+    random = np.random.default_rng(seed)
+    rows: list[list[Any]] = []
+    for process in range(processes):
+        speed = machine * (1 + 0.2 * random.random() * (process > 0))
+        for name in [*variants, TWIN]:
+            typical = LATENCY_US.get(name, LATENCY_US["naive"]) * (slower or {}).get(name, 1.0) * 1e-6
+            if name == TWIN:
+                typical *= (slower or {}).get("naive", 1.0)
+            own = speed * float(np.exp(scatter * random.standard_normal()))
+            noise = 1 + 0.02 * random.exponential(size=30)
+            rows += [[name, process, turn, 10, typical * own * float(noise[turn])] for turn in range(30)]
+    outcome = Outcome([Measurement(name) for name in variants], rows, {"device": "cpu"}, ENVIRONMENT)
+    return results.strict(results.document(case, plain, "python -m harness", outcome))
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Writes results into a folder of its name, and returns the folder."""
+
+    def made(name: str, *contents: Document) -> Path:
+        for number, content in enumerate(contents):
+            results.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
+        return tmp_path / name
+
+    return made
+
+
+def diff(*arguments: object) -> Ran:
+    return run(*map(str, arguments), cwd=Path(str(arguments[0])).parent, module="harness.diff", COLUMNS="160")
+
+
+def told(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:
+    """The exit status and what the program says in JSON."""
+    ran = diff(old, new, "--format", "json", *arguments)
+    assert ran.status in (0, 1), ran.err
+    return ran.status, json.loads(ran.out)
+
+
+def compared(old: Path, new: Path, settings: Settings = USUAL) -> dict[str, VariantDifference]:
+    """The same without a process: for properties that take many comparisons."""
+    return {row.name: row for row in difference(old, new, settings).cases[0].variants}
+
+
+def test_runs_of_the_same_code_never_fail_the_gate(make: Make) -> None:
+    runs = [make(f"run{seed}", document(seed=seed, scatter=0.02)) for seed in range(6)]
+    for old in runs:
+        for new in runs:
+            assert {row.verdict for row in compared(old, new).values()} <= {"same", "unclear"}
+
+
+@pytest.mark.parametrize("name", LATENCY_US)
+def test_a_fifth_slower_is_slower_and_only_there(make: Make, name: str) -> None:
+    for seed in range(3):
+        old, new = make("old", document(seed=seed)), make("new", document(seed=100 + seed, slower={name: 1.2}))
+        rows = compared(old, new)
+        assert rows[name].verdict == "slower"
+        change = rows[name].change
+        assert change and change.beside and change.beside.value == pytest.approx(1.2, rel=0.05)
+        assert {row.verdict for row in rows.values() if row.name != name} <= {"same", "unclear"}
+        assert compared(new, old)[name].verdict == "faster"
+
+
+def test_a_slower_machine_is_not_slower_code(make: Make) -> None:
+    old, new = make("old", document(seed=1)), make("new", document(seed=2, machine=1.4))
+    assert {row.verdict for row in compared(old, new).values()} == {"unclear"}
+    reasons = [row.change.reason for row in compared(old, new).values() if row.change]
+    assert all(reason and "the machine" in reason for reason in reasons)
+    absolute = Settings(threshold=0.05, confidence=0.99, absolute=True)
+    assert {row.verdict for row in compared(old, new, absolute).values()} == {"slower"}
+
+
+def test_slower_code_is_found_on_a_slower_machine(make: Make) -> None:
+    old = make("old", document(seed=1))
+    for machine in (0.97, 1.4):
+        new = make("new", document(seed=2, machine=machine, slower={"fused": 1.2}))
+        assert compared(old, new)["fused"].verdict == "slower"
+
+
+def test_a_faster_baseline_makes_no_variant_slower(make: Make) -> None:
+    two = ("naive", "fused")
+    old, new = make("old", document(variants=two)), make("new", document(variants=two, seed=1, slower={"naive": 0.8}))
+    rows = compared(old, new)
+    assert rows["naive"].verdict == "faster"
+    assert rows["fused"].verdict in ("same", "unclear")
+
+
+def test_one_variant_alone_or_one_process_is_unclear(make: Make) -> None:
+    old, new = make("old", document(variants=["naive"])), make("new", document(variants=["naive"], slower={"naive": 2}))
+    assert compared(old, new)["naive"].verdict == "unclear"
+    assert compared(old, new, Settings(0.05, 0.99, absolute=True))["naive"].verdict == "slower"
+    old, new = make("old", document(processes=1)), make("new", document(processes=1, slower={"fused": 2}))
+    assert compared(old, new)["fused"].verdict == "unclear"
+
+
+def test_samples_without_any_scatter_warn_of_nothing(make: Make, recwarn: pytest.WarningsRecorder) -> None:
+    old, new = document(), document()
+    for content, typical in ((old, 1e-5), (new, 1.2e-5)):
+        for row in content["samples"]["rows"]:
+            row[4] = typical if row[0] == "fused" else 1e-5
+    assert compared(make("old", old), make("new", new))["fused"].verdict == "slower"
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+def test_the_gate_by_its_exit_status(make: Make) -> None:
+    old, slow = make("old", document(seed=1)), make("slow", document(seed=2, slower={"fused": 1.2}))
+    status, content = told(old, slow, "--fail-on", "slower")
+    assert status == 1
+    assert [row["verdict"] for row in content["cases"][0]["variants"] if row["variant"] == "fused"] == ["slower"]
+    assert content["gate"]["refused"] == [
+        {"case": "rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu", "variant": "fused", "what": "slower"}
+    ]
+    assert diff(old, slow).status == 0
+    assert diff(old, slow, "--fail-on", "slower", "--threshold", "30%").status == 0
+    assert not refused(difference(old, slow, USUAL), "broken")
+    scattered = make("scattered", document(seed=3, slower={"fused": 1.2}, scatter=0.4))
+    assert compared(old, scattered)["fused"].verdict == "unclear"
+    assert not refused(difference(old, scattered, USUAL), "slower")
+
+
+@pytest.mark.parametrize("status", ["wrong", "failed", "degraded", "skipped", "missing"])
+def test_what_was_right_and_is_not_fails_the_gate(make: Make, tmp_path: Path, status: str) -> None:
+    new = document(seed=2)
+    if status == "missing":
+        new = document(seed=2, variants=["naive", "compiled"])
+    else:
+        new["measurements"][1] |= {"status": status, "reason": "because of [this] <b>"}
+    old = make("old", document(seed=1))
+    ran = diff(old, make("new", new), "--fail-on", "broken")
+    assert ran.status == 1
+    assert "The gate fails on fused." in ran.out
+    assert (
+        "Missing: fused." if status == "missing" else f"fused is {status}, was ok: because of [this] <b>."
+    ) in ran.out
+    # what was already so, or is mended or new, does not fail
+    for after in (tmp_path / "new", old):
+        assert not refused(difference(tmp_path / "new", after, USUAL), "slower")
+
+
+def test_sweeps_are_compared_case_by_case(make: Make) -> None:
+    sizes = ("op.dims.hidden=256", "op.dims.hidden=512", "op.dims.hidden=1024")
+    old = make("old", *(document(size, seed=number) for number, size in enumerate(sizes[:2])))
+    new = make(
+        "new",
+        document(sizes[2], seed=7),
+        document(sizes[1], seed=8, slower={"compiled": 1.3}),
+        document(sizes[0], "worker.threads=1", seed=9),
+    )
+    ran = diff(old, new, "--fail-on", "slower")
+    assert ran.status == 1
+    assert "DIFFERS: worker.threads: unset, now 1 (in 1 of 2 cases)" in ran.out
+    assert "rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu: compiled is slower" in ran.out
+    assert "Added: rmsnorm rows=4 hidden=1024" in ran.out
+    status, content = told(new, old, "--fail-on", "broken")
+    assert status == 1
+    assert [case["dims"]["hidden"] for case in content["cases"]] == [256, 512, 1024]
+    assert {refused["what"] for refused in content["gate"]["refused"]} == {"missing"}
+
+
+def test_settings_that_a_sweep_varies_tell_its_cases_apart(make: Make) -> None:
+    old = make("old", *(document(f"latency.cache={cache}", seed=1) for cache in ("warm", "cold")))
+    new = make("new", *(document(f"latency.cache={cache}", seed=2) for cache in ("cold", "warm")))
+    _, content = told(old, new)
+    assert [case["title"].rpartition(" · ")[2] for case in content["cases"]] == [
+        "latency.cache=cold",
+        "latency.cache=warm",
+    ]
+    assert all(case["old"] and case["new"] for case in content["cases"])
+    assert not content["differences"]
+
+
+def test_differences_of_environment_are_said_first(make: Make) -> None:
+    new = document("seed=3", "latency.seconds=2", "worker.env.OMP_NUM_THREADS=1", seed=2)
+    new["environment"] = copy.deepcopy(ENVIRONMENT) | {
+        "torch": "2.14.0",
+        "threads": 1,
+        "memory_bytes": (1 << 34) + 4096,  # as little as this is the same machine
+        "variables": {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": "/elsewhere"},
+    }
+    new["config"]["op"]["variants"]["fused"]["fn"] = "mine.fused"
+    new["warnings"] = ["other processes used 1.3 cores"]
+    ran = diff(make("old", document(seed=1)), make("new", new))
+    lines = ran.out.splitlines()
+    table = next(number for number, line in enumerate(lines) if line.startswith("┏"))
+    assert {line for line in lines[:table] if line.startswith("DIFFERS")} == {
+        "DIFFERS: torch: 2.13.0, now 2.14.0",
+        "DIFFERS: threads: 2, now 1",
+        "DIFFERS: variable OMP_PROC_BIND: true, now unset",
+        "DIFFERS: seed: 0, now 3",
+        "DIFFERS: latency.seconds: 6.0, now 2.0",
+        "DIFFERS: worker.env.OMP_NUM_THREADS: unset, now 1",
+        "DIFFERS: op.variants.fused.fn: variants.rmsnorm.fused, now mine.fused",
+    }
+    assert "NEW was disturbed: other processes used 1.3 cores" in lines[:table]
+
+
+def test_a_saved_copy_stands_for_its_run(make: Make, tmp_path: Path) -> None:
+    old, new = make("old", document(seed=1)), make("new", document(seed=2, slower={"naive": 1.2}))
+    saved = tmp_path / "baseline of rmsnorm.json"
+    shutil.copy(old / results.FILE, saved)
+    ran = diff(saved, new / results.FILE, "--fail-on", "slower", "--format", "markdown")
+    assert ran.status == 1
+    row = next(line for line in ran.out.splitlines() if line.startswith("| naive"))
+    assert row.endswith("| slower |")
+    assert "The gate fails on naive." in ran.out
+
+
+def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) -> None:
+    good = make("good", document())
+    other = document() | {"schema_version": 99}
+    cut = {key: value for key, value in document().items() if key != "samples"}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.json").write_text("not JSON")
+    (tmp_path / "list.json").write_text("[1]")
+    for place, complaint in (
+        (make("other", other), "schema_version 99, where this harness reads 1"),
+        (make("cut", cut), "samples"),
+        (tmp_path / "empty", "no results.json"),
+        (tmp_path / "nowhere", "no such file or folder"),
+        (tmp_path / "text.json", "cannot be read"),
+        (tmp_path / "list.json", "schema_version None"),
+        (make("softmax", document("dtype=float32")), "no case in common"),
+        (make("twice", document(), document()), "twice"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            difference(good, place, USUAL)
+        assert complaint in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1
+    ran = diff(good, tmp_path / "other")
+    assert ran.status == 2
+    assert ran.error == f"error: {tmp_path}/other/results.json: schema_version 99, where this harness reads 1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--fail-on", "slow"], "did you mean slower? choices: broken, slower"),
+        (["--format", "html"], "choices: json, markdown, text"),
+        (["--threshold", "5"], "--threshold=5: expected a share such as 5% or 0.05"),
+        (["--confidence", "abc"], "--confidence=abc: expected a share"),
+        (["--treshold", "5%"], "unrecognized arguments: --treshold"),
+        (["another"], "unrecognized arguments: another"),
+    ],
+)
+def test_a_faulty_command_is_one_line(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    ran = diff(tmp_path / "old", tmp_path / "new", *arguments)
+    assert ran.status == 2
+    assert complaint in ran.error
+
+
+def test_help_shows_examples_and_exit_statuses(tmp_path: Path) -> None:
+    ran = run("--help", cwd=tmp_path, module="harness.diff")
+    assert ran.status == 0
+    assert "examples:" in ran.out
+    assert "exit status:" in ran.out
