@@ -1,0 +1,187 @@
+"""What to check first on real Trainium: whether what the harness takes from documents holds on this machine.
+
+    python benchmarks/neuron_first_checks.py FOLDER
+
+A line for each assumption of docs/neuron.md: `holds`, `DIFFERS` or `unseen`, and what was seen. The capture and all
+that was seen (`first_checks.json`) stay in FOLDER. It exits 0 where nothing differs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.autograd import DeviceType
+
+from harness import capture, explorer
+from harness.config import NeuronSettings
+from harness.devices.neuron import Neuron
+from harness.measure import trace
+from variants.rmsnorm import fused, naive
+
+ARGUMENTS = (
+    "modes",
+    "max_events_per_nc",
+    "capture_enabled_for_nc",
+    "profile_output_dir",
+    "neff_cache_dir",
+    "precache_node_info",
+    "correlate_device_time",
+)
+MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
+RUNTIME = (
+    "is_available", "device_count", "current_device", "synchronize", "get_device_properties", "memory_stats",
+    "memory_allocated", "max_memory_allocated", "reset_peak_memory_stats",
+)  # fmt: skip
+TRACKING = ("get_fallback_ops", "get_executed_ops", "clear_op_tracking")
+ACTIVE = 3
+Check = Iterator[tuple[str, bool | None, Any]]  # an assumption, whether it holds (None: not seen), what was seen
+
+
+def main(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    device = Neuron()
+    absence = device.absence()
+    if absence is not None:
+        print(f"device=neuron: {absence}", file=sys.stderr)
+        return 2
+    device.open()
+    seen: dict[str, Any] = {"torch": torch.__version__, "torch-neuronx": importlib.metadata.version("torch-neuronx")}
+    print("\n".join(f"{name} {version}" for name, version in seen.items()))
+    differs = 0
+    checks: list[Callable[[], Check]] = [package, lambda: profiler(device, folder, seen), lambda: summary(folder)]
+    for check in checks:
+        for assumption, holds, found in check():
+            mark = "unseen" if holds is None else "holds" if holds else "DIFFERS"
+            differs += holds is False
+            seen[assumption] = {"mark": mark, "seen": found}
+            print(f"{mark:<8}{assumption}: {found}", flush=True)
+    (folder / "first_checks.json").write_text(json.dumps(seen, indent=1, default=str))
+    return int(differs > 0)
+
+
+def package() -> Check:
+    """Names and signatures, before anything runs."""
+    profiling, neuronx = importlib.import_module("torch_neuronx.profiling"), importlib.import_module("torch_neuronx")
+    config = profiling.NeuronConfig
+    runtime: Any = torch.neuron  # type: ignore[attr-defined]
+    native = issubclass(config, torch._C._profiler._ExperimentalConfig)
+    yield "NeuronConfig is an _ExperimentalConfig, as torch.profiler demands", native, config.__mro__
+    try:
+        signature = str(inspect.signature(config))
+    except ValueError:
+        signature = inspect.getdoc(config.__init__) or ""
+    known = {name: name in signature for name in ARGUMENTS}
+    yield "NeuronConfig's signature has all documented arguments", all(known.values()) or None, signature
+    yield "ProfileMode has the documented members", *_has(profiling.ProfileMode, MODES)
+    yield "torch.neuron has what is used of it", *_has(runtime, RUNTIME)
+    yield "torch_neuronx tells fallbacks", *_has(neuronx, TRACKING)
+    stats = runtime.memory_stats()
+    nested = isinstance(stats.get("allocated_bytes"), dict) and "peak" in stats["allocated_bytes"]
+    yield "memory_stats() is nested", nested, sorted(stats)[:8]
+
+
+def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
+    """A profile of the naive RMSNorm: what is in it, and whether its sums agree."""
+    inputs = torch.randn(4, 512, dtype=torch.bfloat16).to("neuron"), torch.ones(512, dtype=torch.bfloat16).to("neuron")
+    naive(*inputs)
+    device.synchronize()
+    rows, events, table = profiled(device, folder / "naive", lambda: naive(*inputs))
+    kinds = Counter(event.activity_type() for event in events)
+    yield "the profiler's kinds of event are known", set(kinds) <= KNOWN, dict(kinds)
+    at_operators = sum(row.self_device_time_total for row in rows if row.device_type == DeviceType.CPU)
+    of_device = sum(row.self_device_time_total for row in rows if row.device_type == DeviceType.PrivateUse1)
+    yield "operators carry device time", at_operators > 0, f"{at_operators / ACTIVE:.2f} µs per call"
+    hardware = sum(event.duration_ns() for event in events if trace.KINDS.get(event.activity_type()) == trace.DEVICE)
+    sums = (
+        f"operators {at_operators:.2f}, rows of the device {of_device:.2f}, executions {hardware / 1e3:.2f} µs in all"
+    )
+    yield "the profiler's total is the sum of the hardware's executions", _close(at_operators, hardware / 1e3), sums
+    yield "device work appears once more as rows of its own", _close(at_operators, of_device), sums
+    runtime = [row for row in rows if row.key.startswith("nrt")]
+    carried = {row.key: row.self_device_time_total for row in runtime}
+    yield (
+        "runtime events are rows of the CPU without device time",
+        (not any(carried.values())) if runtime else None,
+        carried,
+    )
+    yield "the columns are headed NEURON", "Self NEURON" in table and "NEURON total" in table, table.splitlines()[1:2]
+    written = json.loads((folder / "naive" / "trace.json").read_text())["traceEvents"]
+    categories = Counter(str(event.get("cat")) for event in written if event.get("ph") == "X")
+    yield "trace.json shows the device's executions", bool(WORK & set(categories)), dict(categories)
+    lanes = [event["args"]["name"] for event in written if event.get("name") in ("thread_name", "process_name")]
+    named = any(str(lane).startswith("neuron_hw/NC") for lane in lanes)
+    yield "trace.json has a lane neuron_hw/NC<n>:<id>", named, sorted(set(map(str, lanes)))
+    found = capture.inventory(folder / "naive", folder, NeuronSettings().modes, "first-checks")
+    yield "the capture is whole", not found.troubles, found.troubles or [file.path for file in found.files]
+    count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
+    yield "naive RMSNorm is six executions a call", count == 6 * ACTIVE, f"{count / ACTIVE:g} per call"
+    fused(*inputs)
+    device.synchronize()
+    rows, events, _ = profiled(device, folder / "fused", lambda: fused(*inputs))
+    count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
+    yield "torch.rms_norm is one execution a call", count == ACTIVE, f"{count / ACTIVE:g} per call"
+    rows, _, _ = profiled(device, folder / "undrained", lambda: naive(*inputs), drain=False)
+    lost = sum(row.self_device_time_total for row in rows if row.device_type == DeviceType.CPU)
+    yield "without synchronize device time is lost", lost < at_operators / 2, f"{lost:.2f} of {at_operators:.2f} µs"
+
+
+def summary(folder: Path) -> Check:
+    """The shape and the units of neuron-explorer's summary."""
+    found = explorer.summarize(folder / "naive", timeout_s=600)
+    known = set(found.metrics) == set(explorer.COLUMNS) if found.metrics else None
+    yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
+
+
+WORK = {name for name, kind in trace.KINDS.items() if kind == trace.DEVICE}
+KNOWN = {*trace.KINDS, "python_function", "trace", "overhead", "ac2g", "async_cpu_gpu"}
+
+
+def profiled(device: Neuron, folder: Path, call: Callable[[], Any], drain: bool = True) -> tuple[list, list, str]:
+    """key_averages(), Kineto's events and the printed table of `ACTIVE` calls; the capture stays in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments, notes = device.profiler_arguments(folder, NeuronSettings())
+    print("\n".join(f"note    {note}" for note in notes), end="\n" if notes else "")
+    kept: list[Any] = []
+
+    def ready(profile: Any) -> None:
+        averages = profile.key_averages()
+        table = averages.table(sort_by="self_privateuse1_time_total", row_limit=10)
+        kept.extend([list(averages), profile.profiler.kineto_results.events(), table])
+        device.export(profile, folder)
+
+    with torch.profiler.profile(
+        activities=device.activities(),
+        schedule=torch.profiler.schedule(wait=1, warmup=1, active=ACTIVE, repeat=1),
+        on_trace_ready=ready,
+        **arguments,
+    ) as profile:
+        for _ in range(2 + ACTIVE):
+            call()
+            if drain:
+                device.synchronize()
+            profile.step()
+    return kept[0], kept[1], kept[2]
+
+
+def _has(owner: Any, names: tuple[str, ...]) -> tuple[bool, Any]:
+    missing = [name for name in names if not hasattr(owner, name)]
+    return not missing, f"without {', '.join(missing)}" if missing else "all there"
+
+
+def _close(left: float, right: float) -> bool:
+    return max(left, right) > 0 and abs(left - right) <= 0.01 * max(left, right)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1])))
