@@ -6,6 +6,7 @@ import importlib
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -42,6 +43,8 @@ class _Session:
         self.expected: Expected | None = None
         self.random: set[str] = set()
         self.changes: dict[str, set[str]] = {}
+        self.compiled: Counter[str] = Counter()  # compiles in each variant's turns
+        self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
         self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
@@ -171,10 +174,11 @@ class _Session:
         latency = self.task.settings.latency
         seed = self.case.seed * 1000 + self.task.replicate
         sampler = Sampler(
-            timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame, self._restore
+            timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame, self._after_turn
         )
         sampler.warm()
         self.watch.restart()
+        self.compiled.clear()
         troubles = Troubles()
         samples = sampler.rounds(self.task.seconds)
         self.send("troubles", "", troubles.seen())
@@ -184,14 +188,23 @@ class _Session:
     def _failed_timing(self, name: str, error: BaseException) -> None:
         self._fail(self.case.baseline.name if name == TWIN else name, "latency", error)
 
+    def _after_turn(self, name: str) -> None:
+        self._restore(name)
+        compiles, limit = self.watch.news()
+        self.compiled[name] += compiles
+        if limit:
+            self.limits[name] = limit
+
     def _compiled_while_timed(self) -> None:
-        count, limit = self.watch.compiles(), self.watch.limit()
-        names = [name for name in self.subjects if self.case.operation.variant(name).compile is not None]
-        for name in names or (list(self.subjects) if count else []):
-            self.send("recompiles", name, count)
-            if limit or count:
+        for name in self.subjects:
+            count, limit = self.compiled[name], self.limits.get(name)
+            if self.case.operation.variant(name).compile is not None or count:
+                self.send("recompiles", name, count)
+            if limit:
+                self.send("status", name, (DEGRADED, limit))
+            elif count:
                 why = "; ".join(self.watch.recompile_reasons()) or "Dynamo gave no reason"
-                self.send("status", name, (DEGRADED, limit or f"compiled {count} times while it was timed: {why}"))
+                self.send("status", name, (DEGRADED, f"compiled {count} times while it was timed: {why}"))
 
     def _profile(self, name: str) -> None:
         subject, settings = self.subjects[name], self.task.settings

@@ -88,3 +88,21 @@ def test_many_compiled_variants_of_one_function_are_all_compiled(tmp_path: Path)
     )
     assert ran.status == 0
     assert {(ran.rows[name]["status"], ran.rows[name]["graphs"]) for name in names} == {("ok", "1")}
+
+
+def test_who_recompiles_is_the_one_degraded(tmp_path: Path) -> None:
+    ran = run(
+        "device=cpu",
+        "variants=[naive,compiled,mine]",
+        "+op.variants.mine.fn=awkward.recompiles_always",
+        "+op.variants.mine.compile.dynamic=false",
+        *QUICK,
+        cwd=tmp_path,
+        PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}",
+    )
+    assert {name: row["status"] for name, row in ran.rows.items()} == {
+        "naive": "ok",
+        "compiled": "ok",
+        "mine": "degraded",
+    }
+    assert ran.rows["compiled"]["recompiles"] == "0"

@@ -35,12 +35,16 @@ class Watch:
     def restart(self) -> None:
         """Forgets what has been counted."""
         counters.clear()
+        self._told = 0
         self._since_us = time.time_ns() // 1000
         self._warnings.texts.clear()
 
-    def compiles(self) -> int:
-        """Frames that were compiled, or given up, since the last restart."""
-        return len(self._fresh())
+    def news(self) -> tuple[int, str | None]:
+        """Compiles since the last call of this, and the recompile limit where it was reached since then."""
+        frames, self._told = counters["frames"].get("total", 0) - self._told, counters["frames"].get("total", 0)
+        limit = self.limit()
+        self._warnings.texts.clear()
+        return frames, limit
 
     def recompile_reasons(self) -> list[str]:
         """Why Dynamo compiled again, where it did."""

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
 from harness.devices.cpu import Cpu
 
-REPEATS = 5  # of which the fastest counts: what disturbs only slows
-LEAST_BYTES, MOST_BYTES = 64 << 20, 512 << 20  # of an array that is copied
 SIZES = (256, 512, 1024, 2048)  # of square matrices
-ENOUGH_S = 0.01  # a product that takes as long is no longer short
-
-
-def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], blame: Callable[[str], None]) -> None:
-    """Measures in a process of its own: products in each of `dtypes`, and a copy where `bandwidth` is asked for.
-
-    Sends `flops_per_s` by dtype, and `bytes_per_s`; both on so many `threads`.
-    """
-    torch.set_num_threads(task["threads"])
-    with torch.no_grad():
-        send("flops_per_s", "", {dtype: product_rate(getattr(torch, dtype)) for dtype in task["dtypes"]})
-        if task["bandwidth"]:
-            send("bytes_per_s", "", copy_bandwidth())
+LEAST_BYTES, MOST_BYTES = 64 << 20, 512 << 20  # of an array that is copied
+PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
+LEAST_CALLS = 2
 
 
 def product_rate(dtype: torch.dtype) -> float:
     """FLOP/s of square matrix products, two FLOPs a multiply-add: the best over sizes."""
     best = 0.0
     for size in SIZES:
+        work = 2 * size**3
+        if best and work / best > 2 * PART_S:
+            break
         left, right = torch.ones(2, size, size, dtype=dtype).unbind()
         out = torch.empty_like(left)
-        seconds = _fastest(lambda: torch.mm(left, right, out=out))
-        best = max(best, 2 * size**3 / seconds)
-        if seconds > ENOUGH_S:
-            break
+        best = max(best, work / _fastest(lambda: torch.mm(left, right, out=out)))
     return best
 
 
@@ -50,13 +37,11 @@ def copy_bandwidth() -> float:
 
 
 def _fastest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest call, the first one apart; a long one is not repeated."""
+    """Seconds of the fastest call, the first one apart."""
     call()
-    seconds = []
-    for _ in range(REPEATS):
+    seconds: list[float] = []
+    while len(seconds) < LEAST_CALLS or sum(seconds) < PART_S:
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)
-        if seconds[-1] > 4 * ENOUGH_S:
-            break
     return min(seconds)
