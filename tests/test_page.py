@@ -107,8 +107,8 @@ def test_a_run_shows_all_that_it_has(opened: Any, run_page: Path, main_job: Ran)
 
 def test_charts_stand_in_the_page_and_are_described(opened: Any, run_page: Path) -> None:
     images = opened(run_page).locator("img")
-    assert images.count() == 3
-    for number in range(3):
+    assert images.count() >= 3
+    for number in range(images.count()):
         assert images.nth(number).evaluate("image => image.complete && image.naturalWidth") > 500
         assert images.nth(number).get_attribute("alt")
 

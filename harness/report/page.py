@@ -62,7 +62,7 @@ def of_run(
         comparison=cells.comparison_table(rows, "Comparison"),
         operators=[table for table in tables if table is not None],
         life=device.tables(rows),
-        tables=[table for table in (_compile(document, rows), _roofline(document, rows), _errors(rows)) if table],
+        tables=[table for table in (_compile(document, rows), _roofline(rows), _errors(rows)) if table],
         stopped=f"Sampling ended: {document['stopped']}." if document["stopped"] else "",
         charts={name: Picture.of(name, svg) for name, svg in charts.items()},
         command=document["command"],
@@ -152,17 +152,16 @@ def _compile(document: Document, rows: Sequence[Row]) -> Table | None:
     return _table("Compile cost", headers, lines)
 
 
-def _roofline(document: Document, rows: Sequence[Row]) -> Table | None:
+def _roofline(rows: Sequence[Row]) -> Table | None:
     timed = [row for row in rows if row["flops_per_s"] is not None and row["bytes_per_s"] is not None]
     if not timed:
         return None
-    headers, peaks = ["Variant", "FLOP/s", "B/s"], document["device"].get("peaks")
+    headers = ["Variant", "FLOP/s", "B/s"]
     lines = [[row["variant"], _rate(row["flops_per_s"]), _rate(row["bytes_per_s"])] for row in timed]
-    if peaks:
-        headers.append("Of the bound")
+    if any(row["bound_share"] is not None for row in timed):
+        headers += ["Of the bound", "Bound by"]
         for line, row in zip(lines, timed, strict=True):
-            shares = row["flops_per_s"] / peaks["flops_per_s"], row["bytes_per_s"] / peaks["bytes_per_s"]
-            line.append(f"{cells.digits(100 * max(shares), 3)}%")
+            line += [cells.percent(row["bound_share"]), row["bound"]]
     return _table("Roofline", headers, lines)
 
 
@@ -186,7 +185,7 @@ ERRORS = {
 
 
 def _table(title: str, headers: list[str], lines: list[list[str]]) -> Table:
-    texts = ("Variant", "Cache", "Why")
+    texts = ("Variant", "Cache", "Why", "Bound by")
     return Table(title, headers, [header not in texts for header in headers], lines)
 
 

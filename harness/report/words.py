@@ -13,7 +13,8 @@ from harness.report import cells
 from harness.results import Document
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
-SAME_WORK = 0.75  # a call that enters so large a share of the baseline's operators does its work under another name
+SAME_WORK = 0.9  # a call that enters so large a share of the baseline's operators does its work under another name
+LESS_MEMORY = 0.75  # of the baseline's peak, or less, is worth a word
 GAPS = 0.01  # of the baseline's latency: gaps worth a word
 NOISY = 0.05  # a noise floor worth a warning
 LOOSE = 0.05  # half an interval that leaves its verdict unclear for want of samples
@@ -27,7 +28,9 @@ def summary(document: Document, rows: Sequence[Row]) -> list[str]:
     ranked.sort(key=lambda row: -row["speedup"])
     sentences = []
     for row in ranked:
-        sentences.append(" ".join([_verdict(row, base), *_fusion(row, base, measured), *_spent(row, base, measured)]))
+        sentences.append(
+            " ".join([_verdict(row, base), *_fusion(row, base, measured), *_spent(row, base, measured), *_bound(row)])
+        )
     return sentences + [_unranked(row, base, measured) for row in rows if row not in ranked and row["verdict"] is None]
 
 
@@ -127,10 +130,17 @@ def _spent(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) -> li
     inside = (spent - guards) / whole
     return [
         f"Under the profiler {cells.percent(inside)} of its call goes to operators"
-        + (f", {cells.percent(guards / whole)} to Dynamo's guards" if guards else "")
+        + (f", {cells.percent(guards / whole)} to Dynamo's guards" if guards > GAPS * whole else "")
         + f" and {cells.percent(max(1 - spent / whole, 0.0))} to Python between them.",
         *_memory(row, base),
     ]
+
+
+def _bound(row: Row) -> list[str]:
+    """How near it comes to what the machine can do."""
+    if row["bound_share"] is None:
+        return []
+    return [f"It reaches {cells.percent(row['bound_share'])} of what the machine's {row['bound']} allows."]
 
 
 def _paid(row: Row, base: Row) -> list[str]:
@@ -148,7 +158,7 @@ def _paid(row: Row, base: Row) -> list[str]:
 
 def _memory(row: Row, base: Row) -> list[str]:
     mine, others = row["peak_memory_bytes"], base["peak_memory_bytes"]
-    if not mine or not others or mine > SAME_WORK * others:
+    if not mine or not others or mine > LESS_MEMORY * others:
         return []
     return [f"It holds {cells.size(mine)} at most where {base['variant']} holds {cells.size(others)}."]
 

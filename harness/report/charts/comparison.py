@@ -102,7 +102,7 @@ def _stack(
     for name, width in sorted(costs.items(), key=lambda cost: -cost[1]):
         if name in fills:
             _segment(axes, y, reached, width, fills[name])
-            short = name.removeprefix("aten::")
+            short = style.operator(name).removeprefix("aten::")
             if len(short) + 2 < LETTERS * width / axes.get_xlim()[1]:
                 style.inside(axes, reached + width / 2, y, short, fills[name])
             reached += width

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from harness import roofline
 from harness.comparison import Row
 from harness.report import cells
 from harness.report.charts import style
@@ -20,24 +22,19 @@ AROUND = 30.0  # the axes reach so many times beyond what they show
 LINE = 0.055  # of the axis's height, that a label takes
 
 
-def draw(rows: Sequence[Row], work: Mapping[str, float], peaks: Mapping[str, float | str], title: str) -> Figure:
+def draw(rows: Sequence[Row], work: Mapping[str, float], peaks: Mapping[str, Any], title: str) -> Figure:
     """Draws the rows that were timed under the roof that `peaks` (per second) put over them.
 
     All variants stand at one intensity, that of the work which the operation must do: what a variant moves beyond
     it shows as distance from the roof (Williams, Waterman and Patterson, Roofline, 2009).
     """
     flops, bandwidth = float(peaks["flops_per_s"]), float(peaks["bytes_per_s"])
-    intensity = work["flops"] / work["bytes"]
-    ridge = flops / bandwidth
-    bound = min(flops, intensity * bandwidth)
+    intensity, ridge = work["flops"] / work["bytes"], flops / bandwidth
+    at = roofline.bound(work, peaks)
+    bound = work["flops"] / at.seconds
     figure = Figure(figsize=(style.WIDTH, HEIGHT))
-    kind = "memory" if intensity < ridge else "compute"
-    style.heading(
-        figure,
-        title,
-        f"roofline: {cells.digits(intensity, 3)} FLOP a byte, bound by {kind} at {FLOPS(bound)}; "
-        f"peaks: {peaks.get('source', 'unknown')}",
-    )
+    what = f"{cells.digits(intensity, 3)} FLOP a byte, bound by {at.kind} at {FLOPS(bound)}"
+    style.heading(figure, title, f"roofline: {what}; peaks: {peaks['source']}")
     axes = style.panel(figure, LEFT, style.HEAD + 0.1, RIGHT, BOTTOM)
     x = np.array([min(intensity, ridge) / AROUND, ridge, max(intensity, ridge) * AROUND])
     axes.loglog(x, np.minimum(flops, x * bandwidth), color=style.INK, linewidth=2)
@@ -49,7 +46,7 @@ def draw(rows: Sequence[Row], work: Mapping[str, float], peaks: Mapping[str, flo
     axes.set_ylim(min(least / 3, x[0] * bandwidth), max(flops, *(row["flops_per_s"] for row in timed), bound) * 4)
     axes.axvline(intensity, color=style.FAINT, linewidth=0.8, linestyle=":")
     axes.plot([intensity] * len(timed), [row["flops_per_s"] for row in timed], color=style.FAINT, linewidth=1)
-    _points(axes, timed, intensity, bound)
+    _points(axes, timed, intensity)
     axes.grid(which="major")
     axes.xaxis.set_major_formatter(style.thousands())
     axes.yaxis.set_major_formatter(EngFormatter())
@@ -58,7 +55,7 @@ def draw(rows: Sequence[Row], work: Mapping[str, float], peaks: Mapping[str, flo
     return figure
 
 
-def _points(axes: Axes, rows: Sequence[Row], intensity: float, bound: float) -> None:
+def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:
     """The variants, with labels beside the axes that keep clear of each other."""
     low, high = np.log(axes.get_ylim())
     below = -np.inf
@@ -67,9 +64,9 @@ def _points(axes: Axes, rows: Sequence[Row], intensity: float, bound: float) -> 
         below = max(at, below + LINE)
         axes.plot(intensity, row["flops_per_s"], zorder=3, markersize=8, **style.point(number))
         status = "" if row["status"] == "ok" else f" ({row['status']})"
-        share = cells.percent(row["flops_per_s"] / bound)
+        share = cells.percent(row["bound_share"])
         axes.annotate(
-            f"{style.shorten(row['variant'], 18)}{status}: {share} of it", (intensity, row["flops_per_s"]),
+            f"{style.shorten(row['variant'], 18)}{status}: {share} of the bound", (intensity, row["flops_per_s"]),
             xytext=(1.03, below), textcoords="axes fraction", va="center", fontsize=9.5, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": style.GRID, "linewidth": 0.8},
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import textwrap
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,7 +119,9 @@ def heading(figure: Figure, title: str, below: str) -> None:
     """A chart's title, and in a line below it how to read the chart."""
     height = figure.get_figheight()
     left = MARGIN / figure.get_figwidth()
-    figure.text(left, 1 - MARGIN / height, printable(title), va="top", fontsize=12.5, fontweight="bold")
+    text = shorten(title, 115)
+    size = 12.5 * min(1, 80 / len(text))  # a long one in small letters, in the same line
+    figure.text(left, 1 - MARGIN / height, text, va="top", fontsize=size, fontweight="bold")
     figure.text(left, 1 - (MARGIN + 0.27) / height, printable(below), va="top", fontsize=9.5, color=FAINT)
 
 
@@ -172,7 +174,7 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float]], band: tuple[float, f
 def legend_of(fills: Mapping[str, Fill]) -> list[Patch]:
     """What the fills of operators mean."""
     return [
-        Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=shorten(name, 34))
+        Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=shorten(operator(name), 34))
         for name, fill in fills.items()
     ]
 
@@ -209,17 +211,17 @@ def printable(text: str) -> str:
     )
 
 
+def operator(name: str) -> str:
+    """An operator's name without the most of a compiled graph's hash."""
+    return re.sub(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$", r"\1", name)
+
+
 def shorten(text: str, width: int) -> str:
     """Text of at most `width` characters, its middle left out."""
     text = printable(text)
     if len(text) <= width:
         return text
     return f"{text[: (width - 1) * 2 // 3].rstrip()}…{text[len(text) - (width - 1) // 3 :].lstrip()}"
-
-
-def wrap(text: str, width: int, lines: int) -> str:
-    """Text in at most so many lines of so many characters."""
-    return "\n".join(textwrap.wrap(printable(text), width, max_lines=lines, placeholder=" …"))
 
 
 @cache

@@ -230,9 +230,9 @@ def _map(panel: Axes, rows: Sequence[Row], across: Axis, down: Axis, variants: S
             lines = "\n".join(style.shorten(word, room) for word in words)
             size = 8.5 if len(across.values) <= 9 else 7
             panel.text(column[x], line[y], lines, ha="center", va="center", fontsize=size)
-    panel.pcolormesh(
-        colours, edgecolor="white", linewidth=0.5, transform=Affine2D().translate(-0.5, -0.5) + panel.transData
-    )
+    middle = Affine2D().translate(-0.5, -0.5) + panel.transData
+    dense = len(across.values) > LABELS  # then a picture within the SVG, in place of thousands of shapes
+    panel.pcolormesh(colours, edgecolor="white", linewidth=0.5, transform=middle, rasterized=dense)
     panel.set_xlim(-0.5, len(across.values) - 0.5)
     panel.set_ylim(len(down.values) - 0.5, -0.5)
     for axis, ticks in ((across, panel.set_xticks), (down, panel.set_yticks)):

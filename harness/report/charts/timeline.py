@@ -204,7 +204,7 @@ class _Drawing:
             start, width = self._span(event)
             width = max(width, LEAST * room)
             groups[fill, width > SEPARATE * room].append((start, width))
-            name = self._operator(event).removeprefix("aten::")
+            name = style.operator(self._operator(event)).removeprefix("aten::")
             if named and len(name) + 2 < LETTERS * width / room:
                 style.inside(self.axes, start + width / 2, y + height / 2, name, fill)
         for (fill, separate), spans in groups.items():
