@@ -1,0 +1,99 @@
+"""Every command in the README and the docs runs, and what they show is what the program prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from program import QUICK, ROOT, Ran, run
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# Not run here, each for a reason
+ELSEWHERE = {
+    r"^python3 -m venv": "sets up an environment; continuous integration runs the test command",
+    r"^(sudo|apt|pip|\.venv/bin/pip|neuron-|source|scp|ssh|export|module|sbatch|srun)\b": "of another machine",
+    r"^python benchmarks/": "takes minutes and measures; run by hand",
+    r"hydra/launcher=(?!submitit_local)": "needs a cluster",
+    r"device=(neuron|cuda)|NEURON|neuron\.": "needs the device; tests/test_neuron.py runs it on a simulated one",
+    r"op=large/": "takes minutes on a small machine",
+    r"my_cluster|trainium_slurm": "needs a cluster",
+}
+
+
+def commands() -> list[tuple[str, str]]:
+    """Page and command of every line in a shell block; continued lines are joined."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"^```(?:sh|bash|console)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                text = line.split(" # ")[0].strip().removeprefix("$ ")
+                if text and not text.startswith("#"):
+                    found.append((page.name, text))
+    return list(dict.fromkeys(found))
+
+
+def reason(command: str) -> str | None:
+    return next((why for pattern, why in ELSEWHERE.items() if re.search(pattern, command)), None)
+
+
+COMMANDS = [pair for pair in commands() if not reason(pair[1])]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, main_job: Ran) -> Path:
+    """A user's directory: with the README's own module, and two runs and a sweep to look at."""
+    folder = tmp_path_factory.mktemp("desk")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for block in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", readme, re.M | re.S):
+        (folder / block[0]).write_text(block[1])
+    for name in ("OLD", "NEW"):
+        shutil.copytree(main_job.folder, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda text: text[:60])
+def test_the_command_runs(desk: Path, page: str, command: str) -> None:
+    words = shlex.split(command)
+    variables = {}
+    while "=" in words[0] and not words[0].startswith("python"):
+        name, _, value = words.pop(0).partition("=")
+        variables[name] = value
+    assert words[:2] == ["python", "-m"], f"{page}: how is this run? {command}"
+    module, arguments = words[2], words[3:]
+    if "DIR" in arguments:
+        arguments[arguments.index("DIR")] = "OLD"
+    measures = module == "harness" and not {"--help", "--hydra-help", "--cfg", "--info"} & set(arguments)
+    ran = run(*arguments, *(QUICK if measures else ()), cwd=desk, module=module, **variables)
+    assert ran.status == 0, f"{page}: {command}\n{ran.out}\n{ran.err}"
+
+
+def test_the_shown_table_is_what_the_program_prints(main_job: Ran) -> None:
+    """Numbers differ from run to run; the lines and what stands in them do not."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = re.search(r"<!-- example: .*? -->\n```\n(.*?)```\n<!-- end -->", readme, re.S)
+    assert shown is not None
+    assert _form(shown[1])[:7] == _form(main_job.out[main_job.out.index("rmsnorm rows=4") :])[:7]
+
+
+def test_links_and_pictures_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_readme_sets_up_in_one_line_each() -> None:
+    lines = [text for page, text in commands() if page == "README.md" and text.startswith("python3 -m venv")]
+    assert len(lines) == 2
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def _form(text: str) -> list[str]:
+    """Lines without numbers, units, verdicts and the width of cells."""
+    lines = [re.sub(r"[\d.,×±%()–]+|µs|ms|baseline|faster|slower|same|unclear", "", line) for line in text.splitlines()]
+    return [re.sub(r"[\s━─]+", " ", line).strip() for line in lines if line.strip()]
