@@ -63,14 +63,23 @@ class Troubles:
         self._cpu, self._clock = psutil.cpu_times(), _frequency()
         self._start = time.perf_counter()
 
+    def busy(self) -> bool:
+        """Whether other processes, or other guests of the hypervisor, used the cores."""
+        steal, foreign = self._lost()
+        return steal > STEAL_SHARE or foreign > FOREIGN_CORES
+
+    def _lost(self) -> tuple[float, float]:
+        """Cores that the hypervisor withheld, and that other processes used."""
+        elapsed, now = max(time.perf_counter() - self._start, 1e-3), psutil.cpu_times()
+        steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
+        busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
+        return steal, busy - (_own_seconds() - self._own) / elapsed
+
     def seen(self) -> list[str]:
         """One line for each trouble: what was seen, its likely cause, what to try."""
         elapsed = max(time.perf_counter() - self._start, 1e-3)
         faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
-        now = psutil.cpu_times()
-        steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
-        busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
-        foreign = busy - (_own_seconds() - self._own) / elapsed
+        steal, foreign = self._lost()
         troubles = []
         if faults > FAULTS_PER_SECOND:
             troubles.append(

@@ -153,7 +153,7 @@ class _Run:
         if found is None and device["device"] == "cpu":
             self.progress("peaks of the processor")
             log = self.folder / "worker.log"
-            known = peaks.measured(dtype, self.told["environment"], self.settings.worker, log, settings.measure) or {}
+            known = peaks.measured(dtype, self.told["environment"], self.settings.worker, log, settings.measure)
             found = roofline.given(settings, known)
         if found is None:
             return

@@ -10,13 +10,14 @@ ROOT = Path(__file__).parent.parent
 # Each floor may import from itself and from those before it
 FLOORS = [
     ["harness", "harness.errors"],
-    ["harness.operation"],
+    ["harness.operation", "harness.settings"],
+    ["harness.roofline"],
     ["harness.config", "harness.composing", "harness.help", "harness.library"],
     ["harness.devices"],
     ["harness.measure"],
     ["harness.measurement", "harness.environment", "harness.statistics", "harness.task"],
     ["harness.fitness", "harness.capture", "harness.explorer"],
-    ["harness.process", "harness.worker", "harness.preload"],
+    ["harness.process", "harness.peaks", "harness.worker", "harness.preload"],
     ["harness.runner"],
     ["harness.results"],
     ["harness.comparison"],
