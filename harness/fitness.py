@@ -29,12 +29,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable that, when it is on, spoils a measurement on `device`; None: on any."""
+    """An environment variable that spoils a measurement on `device` (None: on any) when it is on, or else off."""
 
     device: str | None
     name: str
     effect: str
     unfit: bool = True
+    on: bool = True
 
 
 VARIABLES = (
@@ -49,6 +50,13 @@ VARIABLES = (
         "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION",
         "an operator that would fall back to the CPU fails instead, and its variant with it",
         unfit=False,
+    ),
+    Variable(
+        "neuron",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD",
+        "torch does not load torch-neuronx by itself: what a variant starts in processes of its own has no such device",
+        unfit=False,
+        on=False,
     ),
     Variable("cuda", "CUDA_LAUNCH_BLOCKING", "every launch waits for its kernel, which no real program does"),
     Variable("cuda", "PYTORCH_NO_CUDA_MEMORY_CACHING", "every tensor costs a call of the driver's allocator"),
@@ -83,7 +91,9 @@ def variables(device: str, environment: Mapping[str, str]) -> list[Finding]:
     return [
         Finding(f"{known.name}={environment[known.name]}", known.effect, "unset it", known.unfit)
         for known in VARIABLES
-        if known.device in (None, device) and str(environment.get(known.name, "")).lower() not in OFF
+        if known.device in (None, device)
+        and known.name in environment
+        and (str(environment[known.name]).lower() not in OFF) == known.on
     ]
 
 

@@ -119,6 +119,8 @@ def test_variables_count_where_they_are_on_and_their_device_is_measured() -> Non
     shell = {"CUDA_LAUNCH_BLOCKING": "1", "NEURON_LAUNCH_BLOCKING": "0", "TORCHDYNAMO_DISABLE": "false"}
     assert [finding.seen for finding in fitness.variables("cuda", shell)] == ["CUDA_LAUNCH_BLOCKING=1"]
     assert fitness.variables("cpu", shell) == fitness.variables("neuron", shell) == []
+    (unloaded,) = fitness.variables("neuron", {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    assert not unloaded.unfit
 
 
 def test_only_a_back_end_is_blamed_for_a_torch_that_does_not_import() -> None:
