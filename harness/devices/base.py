@@ -16,7 +16,6 @@ class Device:
 
     name: str
     accelerator = True
-    processes: int | None = None  # the most that may measure one after the other; None: as many as asked for
 
     def absence(self) -> str | None:
         """Why the device cannot be used: what was looked for, and what to do. None: it can."""
@@ -28,11 +27,6 @@ class Device:
     def limits(self) -> list[str]:
         """What this installation cannot tell of a measurement: a line each."""
         return []
-
-    @property
-    def time_label(self) -> str:
-        """The name of its time in tables: NEURON, CUDA."""
-        return self.name.upper()
 
     def torch_device(self) -> torch.device:
         """Where tensors are put."""

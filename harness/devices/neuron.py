@@ -31,7 +31,6 @@ class Neuron(Device):
     """One logical NeuronCore."""
 
     name = "neuron"
-    processes = 1  # opening a core is slow, and its compiled graphs live with the process
 
     def __init__(self) -> None:
         self._untimed = ""  # why no operator can carry device time, where that is known beforehand
