@@ -51,7 +51,7 @@ def main() -> int:
     except CaseError as error:
         status = fault(error)
     except OSError as error:
-        status = fault(CaseError(cannot_write(error)))
+        status = cannot_write(error, "results")
     except Stopped:
         status = 1
     except KeyboardInterrupt:
@@ -61,16 +61,17 @@ def main() -> int:
 
 def end(status: int) -> int:
     """Ends the program; the exit status of a sweep depends on what its cases left, wherever they were measured."""
-    if not sweeping():
+    from harness.sweep import closing, plan
+
+    folder = Path(HydraConfig.get().sweep.dir) if sweeping() else None
+    if folder is None or not (folder / plan.FILE).exists():
         if status == 130:
             print("interrupted", file=sys.stderr)
         return status
-    from harness.sweep import closing
-
     try:
-        return closing.close(Path(HydraConfig.get().sweep.dir), status)
+        return closing.close(folder, status)
     except OSError as error:
-        return max(status, fault(CaseError(cannot_write(error))))
+        return max(status, cannot_write(error, folder))
 
 
 class Stopped(BaseException):
@@ -81,22 +82,26 @@ def run(config: DictConfig, trace: bool = False) -> int:
     """Measures and reports one case; what is wrong is said in one line, and by the status."""
     try:
         return _run(config)
-    except (UsageError, CaseError) as error:
+    except OSError as error:
+        if trace:
+            raise
+        status = cannot_write(error, output())
+        if sweeping():  # what one case cannot write, the others cannot either
+            raise Stopped from error
+        return status
+    except Exception as error:
         if trace:
             raise
         if sweeping():
             from harness.sweep import failure
 
             failure.record(output(), error)
-            return 0  # told by the sweep
-        return usage(error) if isinstance(error, UsageError) else fault(error)
-    except OSError as error:
-        if trace:
-            raise
-        status = fault(CaseError(cannot_write(error)))
-        if sweeping():  # what one case cannot write, the others cannot either
-            raise Stopped from error
-        return status
+            return 0  # the sweep tells of it
+        if isinstance(error, UsageError):
+            return usage(error)
+        if isinstance(error, CaseError):
+            return fault(error)
+        raise
 
 
 def sweeping() -> bool:
@@ -109,9 +114,9 @@ def output() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def cannot_write(error: OSError) -> str:
-    """`outputs/…: No space left on device`."""
-    return f"{error.filename or 'results'}: {error.strerror or error}"
+def cannot_write(error: OSError, folder: Path | str) -> int:
+    """Says what could not be written: `outputs/…: No space left on device`."""
+    return fault(CaseError(f"{error.filename or folder}: {error.strerror or error}"))
 
 
 def fault(error: CaseError) -> int:

@@ -44,6 +44,7 @@ class CaseSweeper(BasicSweeper):
 
         Raises UsageError, before anything has run, for a sweep of which any case cannot be measured as asked.
         """
+        from harness.errors import CaseError, one_line
         from harness.sweep import resume
         from harness.sweep.watch import watch
 
@@ -64,10 +65,13 @@ class CaseSweeper(BasicSweeper):
             return []
         assert self.launcher is not None
         with watch(folder, plan, left):
-            returned = self.launcher.launch(jobs, initial_job_idx=0)
-        for job in returned:
-            _ = job.return_value  # raises what a job raised beyond the failures that it reports itself
-        return returned
+            try:
+                return self.launcher.launch(jobs, initial_job_idx=0)
+            except OSError:
+                raise
+            except Exception as error:  # of a launcher that lost a job, on a cluster
+                later = f"what still runs is gathered later by python -m harness.report {folder}"
+                raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
     def _plan(self, arguments: list[str]) -> Plan:
         from harness.errors import UsageError

@@ -38,14 +38,14 @@ def main() -> int:
 
 def remake(folder: Path) -> int:
     """Writes every derived file below a folder anew, and says where; a sweep's cases first, as its own rest on them."""
-    from harness.sweep import gather, plan
+    from harness.sweep import gather, gathering, plan
 
     if not (folder / plan.FILE).is_file():
         one(folder)
     else:
-        for planned in plan.read(folder).cases:
-            if (folder / planned.folder / results.FILE).is_file():
-                one(folder / planned.folder)
+        for case in gathering.read(folder).cases:
+            if case.missing is None:
+                one(folder / case.planned.folder)
         gather(folder)
     print(f"Results: {folder}")
     return 0

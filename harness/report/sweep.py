@@ -40,7 +40,7 @@ def write(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str, 
     from harness.report.charts import sweep as charts
 
     found = axes.found(rows)
-    title = _title(rows, found)
+    title = title_of(rows, found)
     drawn = {}
     if found:
         drawn["sweep"] = style.save(folder, "sweep", lambda: charts.draw_lines(rows, found, title))
@@ -136,7 +136,7 @@ def _first(folder: Path, jobs: Sequence[Job]) -> Document | None:
     return None
 
 
-def _title(rows: Sequence[Row], found: Sequence[Axis]) -> str:
+def title_of(rows: Sequence[Row], found: Sequence[Axis]) -> str:
     """What is the same in all cases, then what was swept: `rmsnorm rows=4 · cpu · hidden × dtype`."""
     swept = {axis.column for axis in found}
     same = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import results
-from harness.errors import UsageError, one_line
+from harness.errors import CaseError, UsageError, one_line
 
 FILE = "failure.json"
 
@@ -20,11 +21,14 @@ class Failure:
     reason: str
 
 
-def record(folder: Path, error: BaseException) -> None:
-    """Writes failure.json."""
-    status = 2 if isinstance(error, UsageError) else 1
+def record(folder: Path, error: Exception) -> None:
+    """Writes failure.json; of an error that should not be, the traceback as well, to stderr."""
+    reason = one_line(error)
+    if not isinstance(error, (UsageError, CaseError)):
+        traceback.print_exception(error)
+        reason = f"{type(error).__name__}: {reason}"
     with results.atomic(folder / FILE) as file:
-        json.dump({"status": status, "reason": one_line(error)}, file, ensure_ascii=False)
+        json.dump({"status": 2 if isinstance(error, UsageError) else 1, "reason": reason}, file, ensure_ascii=False)
 
 
 def read(folder: Path) -> Failure | None:
