@@ -13,6 +13,7 @@ from harness.report import cells
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
 SAME_CPU = ("name", "cores", "threads")  # of a cpu, the environment says these too
 NO_MATTER = ("_DIR",)  # variables that only say where files are
+MEASURED = "peaks."  # of a device: figures that differ from run to run on the same machine
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _circumstances(run: Run) -> dict[str, str]:
         **{
             f"device {name}": value
             for name, value in flat(document["device"]).items()
-            if not (on_cpu and name in SAME_CPU)
+            if not (on_cpu and name in SAME_CPU) and not name.startswith(MEASURED)
         },
         **{name: value for name, value in variables.items() if name not in own and not name.endswith(NO_MATTER)},
         **{name: value for name, value in run.settings.items() if name.startswith(SETTINGS)},

@@ -20,6 +20,7 @@ class Pair:
     """A case of both sides, or of one."""
 
     title: str
+    words: tuple[str, ...]  # what the title is made of
     old: Run | None
     new: Run | None
 
@@ -37,10 +38,7 @@ def pair(old: Sequence[Run], new: Sequence[Run]) -> list[Pair]:
             f"OLD and NEW have no case in common: op, dims, dtype, mode and device must be equal; "
             f"OLD has {_some(olds.values())}; NEW has {_some(news.values())}"
         )
-    return [
-        Pair(_title(news.get(key) or olds[key], telling), olds.get(key), news.get(key))
-        for key in dict.fromkeys([*news, *olds])
-    ]
+    return [_pair(olds.get(key), news.get(key), telling) for key in dict.fromkeys([*news, *olds])]
 
 
 def _telling(*sides: Sequence[Run]) -> dict[Key, list[str]]:
@@ -65,8 +63,11 @@ def _by_key(side: str, runs: Sequence[Run], telling: Mapping[Key, Sequence[str]]
     return found
 
 
-def _title(run: Run, telling: Mapping[Key, Sequence[str]]) -> str:
-    return " · ".join([run.title, *(f"{name}={run.settings.get(name)}" for name in telling[run.key])])
+def _pair(old: Run | None, new: Run | None, telling: Mapping[Key, Sequence[str]]) -> Pair:
+    run = new or old
+    assert run is not None
+    settings = [f"{name}={run.settings.get(name)}" for name in telling[run.key]]
+    return Pair(" · ".join([run.title, *settings]), (*run.words, *settings), old, new)
 
 
 def _some(runs: Iterable[Run]) -> str:

@@ -33,6 +33,7 @@ class Run:
     path: Path
     key: tuple[Any, ...]  # what makes it the same case as another run's
     title: str  # the key for people
+    words: tuple[str, ...]  # what the title is made of
     settings: Mapping[str, Any]  # the configuration, by dotted key
     variants: Mapping[str, Seen]
     noise_floor: float
@@ -65,14 +66,15 @@ def _run(path: Path) -> Run:
     document = _document(path)
     try:
         case = document["case"]
-        dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
+        dims = [f"{name}={size}" for name, size in case["dims"].items()]
         rows = comparison.comparison(document)
         seconds = comparison.by_process(document)
         idle = {row["variant"]: row["idle"] for row in document["measurements"]}
         return Run(
             path=path,
             key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=f"{case['op']} {dims} · {case['dtype']} · {case['mode']} · {case['device']}",
+            title=f"{case['op']} {' '.join(dims)} · {case['dtype']} · {case['mode']} · {case['device']}",
+            words=(case["op"], *dims, case["dtype"], case["mode"], case["device"]),
             settings=flat(document["config"]),
             variants={
                 row["variant"]: Seen(
