@@ -18,6 +18,7 @@ PINNED = {
     "MALLOC_TOP_PAD_": str(64 << 20),
     "PYTHONHASHSEED": "0",
     "NEURON_LAUNCH_BLOCKING": "0",
+    "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0",  # its default changed between versions
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # looking for a GPU must not initialise it before a fork
 }
 
@@ -28,11 +29,17 @@ SLOWDOWN = 0.85
 
 
 def worker_environment(own: Mapping[str, Any], device: str) -> dict[str, str]:
-    """Variables to set before a measuring process imports torch: pinned ones, then the user's own."""
+    """Variables to set before a measuring process imports torch.
+
+    The user's own come first, then the shell's, then what is pinned.
+    """
     pinned = dict(PINNED)
     if device in ("cpu", "cuda"):
         pinned["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    return {**pinned, **{name: str(value) for name, value in own.items()}}
+    return {
+        **{name: value for name, value in pinned.items() if name not in os.environ},
+        **{name: str(value) for name, value in own.items()},
+    }
 
 
 def of_process() -> dict[str, Any]:

@@ -17,7 +17,7 @@ FLOORS = [
     ["harness.measure"],
     ["harness.measurement", "harness.environment", "harness.statistics", "harness.task"],
     ["harness.fitness", "harness.capture", "harness.explorer"],
-    ["harness.process", "harness.peaks", "harness.worker", "harness.preload"],
+    ["harness.process", "harness.lock", "harness.peaks", "harness.worker", "harness.preload"],
     ["harness.runner"],
     ["harness.results"],
     ["harness.comparison"],
