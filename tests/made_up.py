@@ -68,7 +68,7 @@ def measurement(variant: str, operators: Sequence[Mapping[str, Any]] = (), **kno
 def sweep(dims: Mapping[str, Sequence[int]], dtypes: Sequence[str] = ("bfloat16",)) -> tuple[list, list[Job]]:
     """Rows and jobs of a sweep: compiled wins from a size of 4,096 on, fused fails in float16."""
     rows, jobs = [], []
-    for number, (*sizes, dtype) in enumerate(itertools.product(*dims.values(), dtypes)):
+    for number, (sizes, dtype) in enumerate(itertools.product(itertools.product(*dims.values()), dtypes)):
         named = dict(zip(dims, sizes, strict=True))
         jobs.append(Job(" ".join(f"{dim}={size}" for dim, size in named.items()) + f" dtype={dtype}", str(number)))
         own = {**{f"dim_{dim}": size for dim, size in named.items()}, "dtype": dtype, "case": str(number)}

@@ -161,7 +161,7 @@ def _roofline(rows: Sequence[Row]) -> Table | None:
     if any(row["bound_share"] is not None for row in timed):
         headers += ["Of the bound", "Bound by"]
         for line, row in zip(lines, timed, strict=True):
-            line += [cells.percent(row["bound_share"]), row["bound"]]
+            line += [f"{cells.digits(100 * row['bound_share'], 2)}%", row["bound"]]
     return _table("Roofline", headers, lines)
 
 

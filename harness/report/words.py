@@ -13,6 +13,7 @@ from harness.report import cells
 from harness.results import Document
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+RANKED = ("faster", "same", "unclear", "slower")  # verdicts, in the order in which they are told
 SAME_WORK = 0.9  # a call that enters so large a share of the baseline's operators does its work under another name
 LESS_MEMORY = 0.75  # of the baseline's peak, or less, is worth a word
 GAPS = 0.01  # of the baseline's latency: gaps worth a word
@@ -24,8 +25,8 @@ def summary(document: Document, rows: Sequence[Row]) -> list[str]:
     """Sentences about each variant: those that are ranked, the best first, then the others with the reason."""
     base = next(row for row in rows if row["variant"] == document["case"]["baseline"])
     measured = {measurement["variant"]: measurement for measurement in document["measurements"]}
-    ranked = [row for row in rows if row["verdict"] in ("faster", "slower", "same", "unclear")]
-    ranked.sort(key=lambda row: -row["speedup"])
+    ranked = [row for row in rows if row["verdict"] in RANKED]
+    ranked.sort(key=lambda row: (RANKED.index(row["verdict"]), -row["speedup"]))
     sentences = []
     for row in ranked:
         sentences.append(
@@ -140,7 +141,7 @@ def _bound(row: Row) -> list[str]:
     """How near it comes to what the machine can do."""
     if row["bound_share"] is None:
         return []
-    return [f"It reaches {cells.percent(row['bound_share'])} of what the machine's {row['bound']} allows."]
+    return [f"It reaches {cells.digits(100 * row['bound_share'], 2)}% of what the machine's {row['bound']} allows."]
 
 
 def _paid(row: Row, base: Row) -> list[str]:

@@ -112,7 +112,8 @@ def _stack(
 
 
 def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:
-    axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, edgecolor="white", linewidth=0.8)
+    wide = width > style.SEPARATE * axes.get_xlim()[1]
+    axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, **style.edge(fill, wide))
 
 
 def _legend(operators: Sequence[Row], key: str, fills: Mapping[str, Fill]) -> list[Patch]:

@@ -64,9 +64,9 @@ def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:
         below = max(at, below + LINE)
         axes.plot(intensity, row["flops_per_s"], zorder=3, markersize=8, **style.point(number))
         status = "" if row["status"] == "ok" else f" ({row['status']})"
-        share = cells.percent(row["bound_share"])
+        share = cells.digits(100 * row["bound_share"], 2)
         axes.annotate(
-            f"{style.shorten(row['variant'], 18)}{status}: {share} of the bound", (intensity, row["flops_per_s"]),
+            f"{style.shorten(row['variant'], 18)}{status}: {share}% of the bound", (intensity, row["flops_per_s"]),
             xytext=(1.03, below), textcoords="axes fraction", va="center", fontsize=9.5, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": style.GRID, "linewidth": 0.8},
         )  # fmt: skip

@@ -38,6 +38,7 @@ TROUBLE = "#a03000"
 # lightness as well; hatched ones look alike in grey to one that is not
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00")
 HATCHES = ("", "", "", "", "////", "....", "\\\\\\\\")
+SEPARATE = 0.004  # of the axis: the width from which on a bar has a white edge
 DARK = ("#0072B2", "#D55E00", "#009E73")  # colours that text upon them must be white on
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
@@ -119,10 +120,13 @@ def heading(figure: Figure, title: str, below: str) -> None:
     """A chart's title, and in a line below it how to read the chart."""
     height = figure.get_figheight()
     left = MARGIN / figure.get_figwidth()
-    text = shorten(title, 115)
-    size = 12.5 * min(1, 80 / len(text))  # a long one in small letters, in the same line
-    figure.text(left, 1 - MARGIN / height, text, va="top", fontsize=size, fontweight="bold")
-    figure.text(left, 1 - (MARGIN + 0.27) / height, printable(below), va="top", fontsize=9.5, color=FAINT)
+    for text, line, size, fits, colour, weight in (
+        (title, 0.0, 12.5, 80, INK, "bold"),
+        (below, 0.27, 9.5, 125, FAINT, "normal"),
+    ):
+        text = shorten(text, round(1.5 * fits))
+        size *= min(1, fits / len(text))  # a long one in small letters, in the same line
+        figure.text(left, 1 - (MARGIN + line) / height, text, va="top", fontsize=size, color=colour, fontweight=weight)
 
 
 def panel(figure: Figure, left: float, top: float, right: float, bottom: float) -> Axes:
@@ -163,6 +167,11 @@ def inside(axes: Axes, x: float, y: float, text: str, fill: Fill) -> None:
 def point(number: int) -> dict[str, Any]:
     """The colour and marker of the variant at such a place in the configuration; they go round past the last."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def edge(fill: Fill, wide: bool) -> dict[str, Any]:
+    """A bar's edge: white, to part it from its neighbours, unless it is so narrow that nothing else would be seen."""
+    return {"edgecolor": "white", "linewidth": 0.7} if wide else {"edgecolor": fill.colour, "linewidth": 0.4}
 
 
 def shade(axes: Axes, spans: Sequence[tuple[float, float]], band: tuple[float, float]) -> None:

@@ -115,6 +115,7 @@ class _Scale:
     high: float
     log: bool
     unit: cells.Unit
+    empty: bool
 
     @classmethod
     def of(cls, rows: Sequence[Row], key: str) -> _Scale:
@@ -123,8 +124,8 @@ class _Scale:
         unit = cells.Unit.of([high])
         low, high = low / unit.microseconds, high / unit.microseconds
         if low and high > WIDE * low:
-            return cls(low / 3, high * 1.5, True, unit)
-        return cls(0.0, high * 1.15, False, unit)
+            return cls(low / 3, high * 1.5, True, unit, empty=False)
+        return cls(0.0, high * 1.15, False, unit, empty=not values)
 
 
 def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Sequence[str], vertical: _Scale) -> None:
@@ -164,6 +165,8 @@ def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Seq
     panel.set_ylim(vertical.low, vertical.high)
     panel.yaxis.set_major_formatter(style.thousands())
     panel.grid(axis="y")
+    if vertical.empty:
+        panel.set_yticks([])
 
 
 def _horizontal(panel: Axes, axis: Axis) -> None:

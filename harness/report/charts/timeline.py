@@ -26,7 +26,6 @@ ROOM = 1.02
 PLAIN = Fill("#cccccc")  # operators that cost too little for a colour of their own
 RUNTIME = Fill("#888888")
 LEAST = 0.0015  # no bar is narrower, as a share of the axis: a thing that happened is seen
-SEPARATE = 0.004  # bars so wide, as a share of the axis, have a white edge
 
 Span = tuple[float, float]  # start and length, ns from the call's start
 
@@ -203,14 +202,14 @@ class _Drawing:
         for event, fill in events:
             start, width = self._span(event)
             width = max(width, LEAST * room)
-            groups[fill, width > SEPARATE * room].append((start, width))
+            groups[fill, width > style.SEPARATE * room].append((start, width))
             name = style.operator(self._operator(event)).removeprefix("aten::")
             if named and len(name) + 2 < LETTERS * width / room:
                 style.inside(self.axes, start + width / 2, y + height / 2, name, fill)
         for (fill, separate), spans in groups.items():
             self.axes.broken_barh(
                 spans, (y, height * 0.92), facecolor=fill.colour, hatch=fill.hatch if separate else None,
-                edgecolor="white" if separate else fill.colour, linewidth=0.6 if separate else 0.3,
+                **style.edge(fill, separate),
             )  # fmt: skip
 
     def _join(self) -> None:
