@@ -1,0 +1,199 @@
+"""What a sweep costs beyond its measuring: a process a case, the program around it, its memory, and gathering.
+
+- process: a share of a case in a process of its own, as the harness runs it, against the same work inside a process
+  that has torch already; alternating, the medians' difference.
+- sweep: one sweep of --cases cases, run within this process; the share of its time outside the measuring of cases, and
+  the resident memory after each case against the first tenth of them.
+- gathering: --finished copies of a finished case; sweep.csv, charts and page against pandas reading the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+from programs import progress, report
+
+CASE = ("device=cpu", "op=rmsnorm")
+BRIEF = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05", "variants=[naive,fused]")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20, help="of the process (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=64, help="of the sweep at default settings (default: %(default)s)")
+    parser.add_argument("--brief", type=int, default=200, help="of the sweep for memory (default: %(default)s)")
+    parser.add_argument("--finished", type=int, default=10_000, help="cases to gather (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file as well")
+    asked = parser.parse_args()
+    os.environ["CI"] = "true"
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        if asked.cases:
+            figures["sweep"] = swept(asked.cases)
+        if asked.brief:
+            figures["brief sweep"] = swept(asked.brief, *BRIEF)
+        if asked.runs:
+            figures["process"] = process(asked.runs)
+        if asked.finished:
+            figures["gathering"] = gathering(asked.finished)
+    report(figures, asked.json)
+
+
+def sweep(cases: int, *overrides: str) -> Path:
+    """Runs a sweep within this process; its folder."""
+    from harness.__main__ import main as program
+
+    folder = Path(tempfile.mkdtemp(dir=".")) / "sweep"
+    hidden = ",".join(str(16 * number) for number in range(1, cases + 1))
+    sys.argv = ["harness", "-m", *CASE, f"op.dims.hidden={hidden}", f"hydra.sweep.dir={folder}", *overrides]
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = program()
+    assert status == 0, f"the sweep ended with {status}: see {folder.resolve()}"
+    return folder
+
+
+def swept(cases: int, *overrides: str) -> dict[str, float]:
+    """The time and the memory of a sweep, of which measuring is told apart."""
+    from harness import runner
+
+    own = psutil.Process()
+    seconds: list[float] = []
+    memory: list[int] = []
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def measure(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return function(*arguments)
+            finally:
+                seconds.append(time.perf_counter() - start)
+                memory.append(own.memory_info().rss)
+                progress(f"case {len(seconds)}/{cases}: {seconds[-1]:.2f} s, {memory[-1] / 2**20:.0f} MiB")
+
+        return measure
+
+    with replaced(runner, "measure", timed):
+        start = time.perf_counter()
+        sweep(cases, *overrides)
+        whole = time.perf_counter() - start
+    settled = memory[len(memory) // 10 :]
+    return {
+        "cases": cases,
+        "seconds": whole,
+        "measuring_seconds": sum(seconds),
+        "beyond_measuring_share": whole / sum(seconds) - 1,
+        "beyond_measuring_seconds_per_case": (whole - sum(seconds)) / cases,
+        "memory_growth_share": settled[-1] / settled[0] - 1,
+    }
+
+
+def process(runs: int) -> dict[str, float]:
+    """One process's share of a case, in a process of its own and within this one."""
+    from harness import runner, worker
+    from harness.measurement import TWIN
+    from harness.process import Process
+
+    tasks: list[Any] = []
+
+    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*arguments: Any) -> Any:
+            tasks.append(function(*arguments))
+            return tasks[-1]
+
+        return made
+
+    with replaced(runner, "Task", kept):
+        sweep(1, *BRIEF)
+    task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
+
+    def apart() -> None:
+        mine = Process("harness.worker:run", task, [*task.variants, TWIN], "cpu", {}, Path("worker.log"), 60.0)
+        for kind, _, payload in mine.messages():
+            assert kind not in ("died", "broken"), payload
+            if kind == "done":
+                break
+        mine.end()
+
+    def within() -> None:
+        worker.run(task, lambda kind, variant, payload: None, lambda name: None)
+
+    took: dict[Callable[[], None], list[float]] = {apart: [], within: []}
+    for _ in range(runs + 1):  # the first warms up
+        for way, seconds in took.items():
+            start = time.perf_counter()
+            way()
+            seconds.append(time.perf_counter() - start)
+    medians = {way.__name__: statistics.median(seconds[1:]) for way, seconds in took.items()}
+    return {**medians, "cost_seconds": medians["apart"] - medians["within"]}
+
+
+def gathering(cases: int) -> dict[str, float]:
+    """Gathering finished cases, against pandas that reads their tables."""
+    import pandas
+
+    from harness.sweep import gather, gathering, plan
+
+    folder = sweep(2, *BRIEF)
+    made = plan.read(folder)
+    one = made.cases[0]
+    copies = [
+        dataclasses.replace(
+            one, folder=f"{number:05d}", swept={"op.dims.hidden": number}, dims={**one.dims, "hidden": number}
+        )
+        for number in range(1, cases + 1)
+    ]
+    text = (folder / one.folder / "comparison.csv").read_text()
+    for copy in copies:
+        (folder / copy.folder).mkdir()
+        shutil.copy(folder / one.folder / "results.json", folder / copy.folder)
+        (folder / copy.folder / "comparison.csv").write_text(
+            text.replace("forward,4,16,", f"forward,4,{copy.dims['hidden']},")
+        )
+    dataclasses.replace(made, cases=tuple(copies)).write(folder)
+    progress(f"{cases:,} cases are there")
+
+    def read() -> None:
+        pandas.concat([pandas.read_csv(folder / copy.folder / "comparison.csv") for copy in copies])
+
+    def seconds(work: Callable[[], Any]) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    read()  # into the cache of files
+    figures = {
+        "cases": float(cases),
+        "pandas_seconds": seconds(read),
+        "table_seconds": seconds(lambda: gathering.read(folder).rows),
+        "everything_seconds": seconds(lambda: gather(folder)),
+    }
+    return {**figures, "times_of_pandas": figures["everything_seconds"] / figures["pandas_seconds"]}
+
+
+@contextlib.contextmanager
+def replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """A module with one of its functions wrapped."""
+    before = getattr(module, name)
+    setattr(module, name, wrap(before))
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+if __name__ == "__main__":
+    main()
