@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 # Each floor may import from itself and from those before it
 FLOORS = [
-    ["harness", "harness.errors"],
+    ["harness", "harness.errors", "harness.arguments"],
     ["harness.operation", "harness.settings"],
     ["harness.roofline"],
     ["harness.config", "harness.composing", "harness.help", "harness.library"],

@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
+from harness.arguments import Parser
 from harness.diff.gate import LEVELS, refused
 from harness.errors import UsageError, unknown
 
@@ -22,14 +22,6 @@ examples:
 
 exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the command is at fault, or nothing compares
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as all of the harness's are."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises UsageError."""
-        raise UsageError(f"{message}; see python -m harness.diff --help")
 
 
 def main() -> int:

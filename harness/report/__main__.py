@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from harness import results
+from harness.arguments import Parser
 from harness.errors import UsageError
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as all of the harness's are."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises UsageError."""
-        raise UsageError(f"{message}; see python -m harness.report --help")
 
 
 def main() -> int:
