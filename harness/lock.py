@@ -17,6 +17,8 @@ from harness.errors import CaseError
 DEVICES = ("neuron", "cuda", "cpu")  # always taken in this order, so that no two runs wait for each other
 POLL_S = 0.05
 
+_told: set[str] = set()  # the devices that this process has said it waits for
+
 
 @contextlib.contextmanager
 def hold(device: str, policy: str, what: str) -> Iterator[None]:
@@ -44,10 +46,12 @@ def _held(name: str, policy: str, what: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        busy = f"{name} is being measured by another run{_told(holder)}"
+        busy = f"{name} is being measured by another run{_by(holder)}"
         if policy == "fail":
             raise CaseError(f"{busy}; lock=wait waits for its turn") from error
-        print(f"{busy}; waiting for its end (lock=fail or lock=none does not)", file=sys.stderr)
+        if name not in _told:  # once, not in every case of a sweep
+            _told.add(name)
+            print(f"{busy}; waiting for its turn (lock=fail or lock=none does not)", file=sys.stderr)
         lock.acquire(poll_interval=POLL_S)
     try:
         holder.write_text(f"process {os.getpid()}, {what}", encoding="utf-8")
@@ -56,7 +60,7 @@ def _held(name: str, policy: str, what: str) -> Iterator[None]:
         lock.release()
 
 
-def _told(holder: Path) -> str:
+def _by(holder: Path) -> str:
     try:
         return f" ({holder.read_text(encoding='utf-8')})"
     except OSError:
