@@ -123,7 +123,7 @@ class Comparison:
         from harness.report.charts import comparison, style
 
         with style.applied():
-            return comparison.draw(self._rows, self._operators, run.title(self.document))
+            return comparison.draw(self._rows, self._operators, results.title(self.document))
 
     def __repr__(self) -> str:
         out = terminal.console()
@@ -147,7 +147,7 @@ class Comparison:
         return "\n".join(parts)
 
     def _shown(self) -> cells.Table:
-        return cells.comparison_table(self._rows, run.title(self.document))
+        return cells.comparison_table(self._rows, results.title(self.document))
 
     def _sentences(self) -> list[str]:
         warnings = [f"Warning: {warning}" for warning in self.warnings]

@@ -63,22 +63,30 @@ def write(folder: Path, content: Document) -> None:
         json.dump(strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
 
 
-def read(folder: Path) -> Document:
-    """The results in a run's folder.
+def read(path: Path) -> Document:
+    """The results in a run's folder, or in a copy of its results.json under any name.
 
     Raises UsageError where there are none, or where another version of the harness wrote them otherwise.
     """
-    path = folder / FILE
+    file = path / FILE if path.is_dir() else path
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"{folder}: no {FILE} there; a run's folder is one of outputs/DATE/TIME") from error
+        missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
+        raise UsageError(f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+        raise UsageError(f"{file}: cannot be read: {error}") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
     if version != SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema_version {version}, where this harness reads {SCHEMA_VERSION}")
+        raise UsageError(f"{file}: schema_version {version}, where this harness reads {SCHEMA_VERSION}")
     return content
+
+
+def title(document: Document) -> str:
+    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
+    case = document["case"]
+    dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
+    return f"{case['op']} {dims} · {case['dtype']} · {case['mode']} · {case['device']}"
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:

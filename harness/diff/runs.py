@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _run(path: Path) -> Run:
-    document = _document(path)
+    document = results.read(path)
     try:
         case = document["case"]
         dims = [f"{name}={size}" for name, size in case["dims"].items()]
@@ -73,7 +72,7 @@ def _run(path: Path) -> Run:
         return Run(
             path=path,
             key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=f"{case['op']} {' '.join(dims)} · {case['dtype']} · {case['mode']} · {case['device']}",
+            title=results.title(document),
             words=(case["op"], *dims, case["dtype"], case["mode"], case["device"]),
             settings=flat(document["config"]),
             variants={
@@ -98,16 +97,3 @@ def _timed(row: comparison.Row, seconds: list[np.ndarray], idle: bool) -> list[n
     if row["status"] != OK or idle or latency_us is None or latency_us < comparison.TOO_FAST_US:
         return []
     return seconds
-
-
-def _document(path: Path) -> Document:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"{path}: no such file or folder") from error
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != results.SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema_version {version}, where this harness reads {results.SCHEMA_VERSION}")
-    return content

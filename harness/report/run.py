@@ -14,13 +14,6 @@ from harness.report.charts import comparison, roofline, samples, style, timeline
 from harness.results import Document
 
 
-def title(document: Document) -> str:
-    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-    case = document["case"]
-    dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
-    return f"{case['op']} {dims} · {case['dtype']} · {case['mode']} · {case['device']}"
-
-
 def write(folder: Path, document: Document) -> None:
     """Writes the tables, the Markdown, the charts and the page of a run into its folder."""
     rows, operators = derived.comparison(document), derived.operators(document)
@@ -36,7 +29,7 @@ def write(folder: Path, document: Document) -> None:
     charts = _charts(folder, document, rows, operators)
     with results.atomic(folder / "report.html") as file:
         sentences, warnings = words.summary(document, rows), words.warnings(document)
-        file.write(page.of_run(document, title(document), rows, operators, sentences, warnings, charts))
+        file.write(page.of_run(document, results.title(document), rows, operators, sentences, warnings, charts))
 
 
 def show(folder: Path, document: Document) -> None:
@@ -47,7 +40,7 @@ def show(folder: Path, document: Document) -> None:
         table = cells.operator_table(operators, row["variant"], row["device"])
         if table is not None:
             terminal.show(out, table)
-    terminal.show(out, cells.comparison_table(rows, title(document)))
+    terminal.show(out, cells.comparison_table(rows, results.title(document)))
     for table in device.tables(rows):
         terminal.show(out, table)
     for sentence in words.summary(document, rows):
@@ -68,14 +61,16 @@ def _markdown(document: Document, rows: list[derived.Row], operators: list[deriv
             tables.append(table)
     tables += device.tables(rows)
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
-    return markdown.page(title(document), words.summary(document, rows), tables, words.warnings(document), footer)
+    return markdown.page(
+        results.title(document), words.summary(document, rows), tables, words.warnings(document), footer
+    )
 
 
 def _charts(
     folder: Path, document: Document, rows: list[derived.Row], operators: list[derived.Row]
 ) -> Mapping[str, bytes]:
     """Draws what there is to draw; SVGs by the names of their files."""
-    name, work, peaks = title(document), document["work"], document["device"].get("peaks")
+    name, work, peaks = results.title(document), document["work"], document["device"].get("peaks")
     traces, taken = _traces(folder, document), derived.samples(document)
     draw = {
         "comparison": lambda: comparison.draw(rows, operators, name),
