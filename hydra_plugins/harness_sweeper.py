@@ -8,8 +8,9 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -39,7 +40,7 @@ class CaseSweeper(BasicSweeper):
                 config.hydra.sweep.dir = str(resume.locate(str(config.resume), Path(config.hydra.sweep.dir)))
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
 
-    def sweep(self, arguments: list[str]) -> Any:
+    def sweep(self, arguments: list[str]) -> None:
         """Plans the sweep, then has the launcher run the cases that are not done.
 
         Raises UsageError, before anything has run, for a sweep of which any case cannot be measured as asked.
@@ -61,17 +62,22 @@ class CaseSweeper(BasicSweeper):
             for number in left
             for name in [plan.cases[number].folder]
         ]
-        if not jobs:
-            return []
-        assert self.launcher is not None
         with watch(folder, plan, left):
             try:
-                return self.launcher.launch(jobs, initial_job_idx=0)
+                self._launch(jobs)
             except OSError:
                 raise
             except Exception as error:  # of a launcher that lost a job, on a cluster
                 later = f"what still runs is gathered later by python -m harness.report {folder}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
+
+    def _launch(self, jobs: list[list[str]]) -> None:
+        if isinstance(self.launcher, BasicLauncher):
+            for number, job in enumerate(jobs):  # one by one, as it keeps the configurations of all that it is given
+                self.launcher.launch([job], initial_job_idx=number)
+        elif jobs:
+            assert self.launcher is not None
+            self.launcher.launch(jobs, initial_job_idx=0)
 
     def _plan(self, arguments: list[str]) -> Plan:
         from harness.errors import UsageError
