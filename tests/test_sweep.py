@@ -159,6 +159,18 @@ def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
     assert sweep.status == 1
 
 
+def test_the_report_is_made_again_from_what_is_there(copy: Path) -> None:
+    for path in (copy / "sweep.csv", copy / "report.html", copy / "000-softmax-rows_4" / "comparison.csv"):
+        path.unlink()
+    shutil.rmtree(copy / "003-rmsnorm-rows_2")
+    (copy / "002-rmsnorm-rows_4" / "results.json").write_text("{}")
+    ran = run(str(copy), module="harness.report", cwd=copy.parent)
+    assert ran.status == 0, ran.err
+    assert [row["status"] for row in table(copy / "sweep.csv")] == ["ok"] * 4 + ["missing"] * 4
+    assert "not started" in (copy / "report.html").read_text()
+    assert (copy / "000-softmax-rows_4" / "comparison.csv").exists()
+
+
 def test_results_of_another_version_are_named(copy: Path) -> None:
     results = copy / "000-softmax-rows_4" / "results.json"
     results.write_text(results.read_text().replace('"schema_version": 1', '"schema_version": 99', 1))
