@@ -95,8 +95,7 @@ def run(config: DictConfig, trace: bool = False) -> int:
         if sweeping():
             from harness.sweep import failure
 
-            failure.record(output(), error)
-            return 0  # the sweep tells of it
+            return failure.record(output(), error)  # the sweep tells of it
         if isinstance(error, UsageError):
             return usage(error)
         if isinstance(error, CaseError):

@@ -21,14 +21,15 @@ class Failure:
     reason: str
 
 
-def record(folder: Path, error: Exception) -> None:
-    """Writes failure.json; of an error that should not be, the traceback as well, to stderr."""
-    reason = one_line(error)
+def record(folder: Path, error: Exception) -> int:
+    """Writes failure.json, and returns its status; of an error that should not be, the traceback as well, to stderr."""
+    reason, status = one_line(error), 2 if isinstance(error, UsageError) else 1
     if not isinstance(error, (UsageError, CaseError)):
         traceback.print_exception(error)
         reason = f"{type(error).__name__}: {reason}"
     with results.atomic(folder / FILE) as file:
-        json.dump({"status": 2 if isinstance(error, UsageError) else 1, "reason": reason}, file, ensure_ascii=False)
+        json.dump({"status": status, "reason": reason}, file, ensure_ascii=False)
+    return status
 
 
 def read(folder: Path) -> Failure | None:
