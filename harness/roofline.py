@@ -42,7 +42,8 @@ def documented(settings: RooflineSettings, device: Mapping[str, Any], dtype: str
 
     The share of the chip is an assumption: a logical core is so many of the chip's equal cores.
     """
-    name = settings.chip or next((chip for chip in settings.chips if chip in str(device.get("name")).lower()), None)
+    called = str(device.get("name")).lower().replace("trainium", "trn")
+    name = settings.chip or next((chip for chip in settings.chips if chip in called), None)
     if name is None:
         return {}
     chip = settings.chips[name]

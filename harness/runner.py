@@ -136,7 +136,7 @@ class _Run:
         elif kind == "troubles":
             self.troubles += payload
         else:
-            _record(self.rows[variant], kind, payload)
+            record(self.rows[variant], kind, payload)
 
     def _admit(self, device: str) -> None:
         """Refuses a device that what is known without trying it makes unfit, unless told to go on."""
@@ -191,7 +191,7 @@ class _Run:
                     self.troubles.append(f"engine activity is not known: {summary.trouble}")
 
 
-def _record(row: Measurement, kind: str, payload: Any) -> None:
+def record(row: Measurement, kind: str, payload: Any) -> None:
     """Writes one message into a variant's row."""
     if kind == "status":
         row.judge(*payload)

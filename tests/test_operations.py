@@ -1,0 +1,140 @@
+"""The library through the program: every operation in every mode and dtype, on the CPU and on the simulated core."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import neuroncore
+import pytest
+from program import QUICK, ROOT, run
+
+from harness import library, runner
+from harness.config import parse
+from harness.measurement import Measurement
+from harness.operation import DTYPES, MODES
+
+OPS = [name for name in library.names() if "/" not in name]
+PEAKS = ("roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15")  # so that none are measured
+SHORT = (
+    "latency.processes=1", "latency.max_processes=1", "latency.seconds=0.001", "profile.active=1", "worker.threads=1",
+    *PEAKS,
+)  # fmt: skip
+COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in each mode
+# The other dtypes in the mode that checks the outputs and every gradient
+WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
+
+
+@cache
+def configuration(op: str) -> dict[str, Any]:
+    return library.composed([f"op={op}", *SHORT])
+
+
+def settings(op: str, mode: str, dtype: str, device: str) -> dict[str, Any]:
+    """The configuration of a case at dims that a test can afford."""
+    plain = deepcopy(configuration(op)) | {"mode": mode, "dtype": dtype, "device": device}
+    plain["op"]["dims"] = {name: max(2, min(size, 32)) for name, size in plain["op"]["dims"].items()}
+    if dtype != COMPILED:
+        plain["op"]["variants"].pop("compiled")
+    elif device == "cpu":  # captures as inductor does, and spares the time to generate code
+        plain["op"]["variants"]["compiled"]["compile"] |= {"backend": "aot_eager"}
+    return plain
+
+
+def check(measurements: list[Measurement], mode: str, device: str) -> None:
+    """Every variant is right and was seen by the profiler; a compiled one is a graph in each direction."""
+    for row in measurements:
+        if row.status == "skipped":
+            assert (row.variant, device) == ("fused", "neuron")
+            continue
+        assert (row.status, row.notes) == ("ok", []), (row.variant, row.reason)
+        assert row.error is not None and row.error["allowed"] <= 1
+        assert row.profile is not None and row.profile["operator_calls"] >= 1
+        for compile in row.compiles:
+            assert (compile["graphs"], compile["graph_breaks"], row.recompiles) == (1 + (mode != "forward"), 0, 0)
+
+
+@pytest.mark.parametrize(("mode", "dtype"), WAYS)
+@pytest.mark.parametrize("op", OPS)
+def test_on_the_cpu(tmp_path: Path, op: str, mode: str, dtype: str) -> None:
+    case, chosen = parse(settings(op, mode, dtype, "cpu"))
+    outcome = runner.measure(case, chosen, tmp_path, lambda text: None)
+    check(outcome.measurements, mode, "cpu")
+    assert not [warning for warning in outcome.warnings if "op.work" in warning]
+
+
+@pytest.fixture(scope="module")
+def on_the_core() -> dict[str, list[dict[str, Any]]]:
+    """Every operation, mode and dtype, measured one after the other in one process on the simulated core."""
+    try:
+        variables = neuroncore.environment(default_cost=1)
+    except neuroncore.UnavailableError as reason:
+        pytest.skip(str(reason))
+    variables["PYTHONPATH"] = os.pathsep.join([variables["PYTHONPATH"], str(ROOT), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, __file__], env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("mode", "dtype"), WAYS)
+@pytest.mark.parametrize("op", OPS)
+def test_on_the_simulated_core(on_the_core: dict[str, list[dict[str, Any]]], op: str, mode: str, dtype: str) -> None:
+    rows = [Measurement(**row) for row in on_the_core[f"{op} {mode} {dtype}"]]
+    check(rows, mode, "neuron")
+    assert all(row.profile["device_time_us"] > 0 for row in rows if row.profile is not None)
+
+
+def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
+    """Its graph is kept and run again, which donated buffers would forbid."""
+    ran = run("op=softmax", "mode=backward", "device=cpu", *QUICK, *PEAKS, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    row = ran.rows["compiled"]
+    assert (row["graphs"], row["graph_breaks"], row["recompiles"], row["operator_calls"]) == ("2", "0", "0", "1")
+    assert "CompiledFunctionBackward" in ran.operators["compiled"]
+    assert not [name for name in ran.operators["naive"] if name in ("aten::exp", "aten::amax")]  # forward is not timed
+
+
+def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
+    ran = run("op=gelu", "mode=forward_backward", "variants=[naive,fused]", "device=cpu", *QUICK, *PEAKS, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert int(ran.rows["naive"]["operator_calls"]) > int(ran.rows["fused"]["operator_calls"]) == 2
+    assert not [name for name in ran.operators["fused"] if "normal" in name]
+
+
+def measure_all() -> dict[str, list[dict[str, Any]]]:
+    """What the fixture's process does."""
+    import tempfile
+    from dataclasses import asdict
+
+    import torch
+
+    from harness import worker
+    from harness.task import Task
+
+    found = {}
+    for op in OPS:
+        for mode, dtype in WAYS:
+            case, chosen = parse(settings(op, mode, dtype, "neuron"))
+            rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
+
+            def take(kind: str, name: str, payload: Any) -> None:
+                if name and kind != "step":
+                    runner.record(rows[name], kind, payload)
+
+            torch._dynamo.reset()
+            with tempfile.TemporaryDirectory() as traces:
+                worker.run(Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces)), take, lambda name: None)
+            found[f"{op} {mode} {dtype}"] = [asdict(row) for row in rows.values()]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_all()))
