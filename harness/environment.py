@@ -51,7 +51,7 @@ def of_process() -> dict[str, Any]:
     shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "NEURON", "XLA_", "CUDA_", "KMP_", "GOMP_")
     return {
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "platform": platform.platform(),
         "cpu": model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -1,7 +1,7 @@
 """Process: a child that measures, seen from both of its ends, and what is known when it dies.
 
 It is forked from a server that has imported torch already, where the device permits, and spawned elsewhere. Messages
-are tuples (kind, variant, payload) of plain values, sent as soon as a thing is known, so that a process which dies
+are (kind, variant, payload) of plain values, sent as soon as a thing is known, so that a process which dies
 loses nothing that it had measured.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import multiprocessing
 import os
 import pkgutil
@@ -72,9 +73,9 @@ class Process:
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
             if self._connection in ready or self._connection.poll():
                 with contextlib.suppress(EOFError, OSError):
-                    message = self._connection.recv()
+                    kind, variant, payload = json.loads(self._connection.recv_bytes())
                     since = time.monotonic()
-                    yield message
+                    yield kind, variant, payload
                     continue
             if self._process.sentinel in ready or self._connection in ready:
                 self._process.join()
@@ -93,16 +94,18 @@ class Process:
         return self._names[index - 1] if index else ""
 
     def end(self) -> None:
-        """Ends the process, if it has not ended."""
+        """Ends the process, if it has not ended, and whatever a variant started and left in its group."""
         self._process.join(0.2)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()  # one that has not yet come to lead its group
+        self._process.join()
         self._connection.close()
 
 
 def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log: str) -> None:
     """The child's main function: runs the target and turns what ends it early into a message."""
+    os.setsid()  # a group of its own: Ctrl-C is the parent's to handle, and the group ends as one
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)  # a variant that prints must not print into a table
     os.dup2(descriptor, 2)
@@ -110,7 +113,8 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     loaded = cloudpickle.loads(task)
 
     def send(kind: str, variant: str, payload: Any) -> None:
-        pipe.send((kind, variant, payload))
+        # as JSON: a value of torch's own would have the parent import torch to read it
+        pipe.send_bytes(json.dumps([kind, variant, payload]).encode())
 
     def blame(name: str) -> None:
         turn[0] = names.index(name) + 1 if name else 0
@@ -135,7 +139,7 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)
 
 
 def start_method(device: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from program import QUICK, Ran, run, strict_json
+from program import QUICK, ROOT, Ran, run, strict_json
 
 from harness.comparison import columns
 
@@ -137,3 +137,15 @@ def test_requirements_skip_with_the_reason(main_job: Ran) -> None:
     assert ran.rows["fused"]["status"] == "skipped"
     assert "no_such_module" in ran.rows["fused"]["reason"]
     assert ran.rows["compiled"]["reason"] == "only for neuron, not cpu"
+
+
+def test_the_command_line_never_imports_torch(main_job: Ran) -> None:
+    """It would cost as much as the measuring process's own start."""
+    (main_job.cwd / "sitecustomize.py").write_text(
+        "import atexit, sys\n"
+        "if sys.argv[:1] == ['-m']:\n"
+        "    atexit.register(lambda: print('torch' in sys.modules, file=open('imported.txt', 'w')))\n"
+    )
+    ran = run("device=cpu", "variants=[naive]", *QUICK, cwd=main_job.cwd, PYTHONPATH=f"{ROOT}:{main_job.cwd}")
+    assert ran.status == 0
+    assert (main_job.cwd / "imported.txt").read_text().strip() == "False"
