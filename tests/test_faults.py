@@ -21,7 +21,7 @@ from harness.sweep import gathering
 PICKY = ("-m", "dtype=float32,bfloat16", "device=cpu", "variants=[naive,picky]", "+op.variants.picky.fn=faults.picky")
 
 FAULTS = """
-import os, signal, sys, time, torch
+import os, signal, subprocess, sys, time, torch
 
 def raises(x, weight):
     raise RuntimeError("out of luck")
@@ -40,6 +40,12 @@ def is_killed(x, weight):
 
 def hangs(x, weight):
     time.sleep(1000)
+
+def breeds(x, weight):
+    global child
+    if "child" not in globals():
+        child = subprocess.Popen(["sleep", "1000"])
+    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
 
 def picky(x, weight):
     if x.dtype == torch.bfloat16:
@@ -132,12 +138,13 @@ def nothing_is_left_running(tmp_path: Path) -> Iterator[None]:
 
 def test_each_fault_costs_its_own_row(package: Path) -> None:
     (package / "faults.py").write_text(FAULTS)
-    variants = [f"variants=[naive,{','.join(REASONS)},fused]", *(f"+op.variants.{n}.fn=faults.{n}" for n in REASONS)]
+    names = [*REASONS, "breeds"]
+    variants = [f"variants=[naive,{','.join(names)},fused]", *(f"+op.variants.{n}.fn=faults.{n}" for n in names)]
     ran = run("-m", "dtype=float32,float64", "device=cpu", "worker.timeout_s=3", *variants, *QUICK, cwd=package)
     assert ran.status == 1
     assert "Traceback" not in ran.err
     rows = rows_of(sweep_of(package))
-    assert len(rows) == 2 * (len(REASONS) + 2)
+    assert len(rows) == 2 * (len(names) + 2)
     for case in ("000-float32", "001-float64"):
         for name, reason in REASONS.items():
             assert rows[case, name]["status"] == "failed"
@@ -145,7 +152,7 @@ def test_each_fault_costs_its_own_row(package: Path) -> None:
             lines = [line for line in ran.err.splitlines() if f"{case}: {name} is failed: {reason}" in line]
             assert len(lines) == 2  # at once, and at the end
             assert all(f"{case}/worker.log" in line for line in lines)
-        assert rows[case, "naive"]["status"] == rows[case, "fused"]["status"] == "ok"
+        assert {rows[case, name]["status"] for name in ("naive", "breeds", "fused")} == {"ok"}
         assert rows[case, "fused"]["speedup"]
 
 
