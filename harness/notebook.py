@@ -92,16 +92,19 @@ def compare(
 
 
 class Comparison:
-    """A case's measurements against its baseline; the files that the command line leaves are in `folder`."""
+    """A case's measurements against its baseline; the files that the command line leaves are in `folder`.
+
+    `document` is results.json, and `rows` the rows of comparison.csv.
+    """
 
     def __init__(self, folder: Path, document: Document, kept: Any = None):
         self.folder, self.document, self._kept = folder, document, kept
-        self._rows, self._operators = derived.comparison(document), derived.operators(document)
+        self.rows, self._operators = derived.comparison(document), derived.operators(document)
 
     @property
     def table(self) -> pd.DataFrame:
         """comparison.csv: a row for each variant; an unknown value is missing."""
-        return pd.DataFrame(self._rows, columns=derived.columns(list(self.document["case"]["dims"])))
+        return pd.DataFrame(self.rows, columns=derived.columns(list(self.document["case"]["dims"])))
 
     @property
     def operators(self) -> pd.DataFrame:
@@ -123,7 +126,7 @@ class Comparison:
         from harness.report.charts import comparison, style
 
         with style.applied():
-            return comparison.draw(self._rows, self._operators, results.title(self.document))
+            return comparison.draw(self.rows, self._operators, results.title(self.document))
 
     def __repr__(self) -> str:
         out = terminal.console()
@@ -134,7 +137,7 @@ class Comparison:
         return captured.get().rstrip()
 
     def _repr_html_(self) -> str:
-        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self._rows]
+        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
         folded = "".join(_as_html(table) for table in operators if table is not None)
         parts = [_as_html(self._shown())]
         parts += [f"<p>{html.escape(sentence)}</p>" for sentence in self._sentences()]
@@ -147,11 +150,11 @@ class Comparison:
         return "\n".join(parts)
 
     def _shown(self) -> cells.Table:
-        return cells.comparison_table(self._rows, results.title(self.document))
+        return cells.comparison_table(self.rows, results.title(self.document))
 
     def _sentences(self) -> list[str]:
         warnings = [f"Warning: {warning}" for warning in self.warnings]
-        return [*words.summary(self.document, self._rows), *warnings]
+        return [*words.summary(self.document, self.rows), *warnings]
 
 
 def _measured(plain: dict[str, Any], folder: Path, command: str) -> Document:
