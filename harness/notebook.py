@@ -132,29 +132,24 @@ class Comparison:
         out = terminal.console()
         with out.capture() as captured:
             terminal.show(out, self._shown())
-            for sentence in self._sentences():
+            for sentence in (*words.summary(self.document, self.rows), *self.warnings):
                 out.print(sentence, markup=False, soft_wrap=True)
         return captured.get().rstrip()
 
     def _repr_html_(self) -> str:
-        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
-        folded = "".join(_as_html(table) for table in operators if table is not None)
         parts = [_as_html(self._shown())]
-        parts += [f"<p>{html.escape(sentence)}</p>" for sentence in self._sentences()]
         chart = self.folder / "comparison.svg"
         if chart.exists():
             picture = page.Picture.of("comparison", chart.read_bytes())
-            parts.append(f'<img src="{picture.source}" alt="{html.escape(picture.alt)}">')
-        if folded:
-            parts.append(f"<details><summary>Operators</summary>{folded}</details>")
-        return "\n".join(parts)
+            parts.append(f'<img src="{picture.source}" alt="{html.escape(picture.alt)}" style="max-width: 100%">')
+        parts.append(_as_list(words.summary(self.document, self.rows)))
+        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
+        parts.append(_folded("Warnings", _as_list(self.warnings)))
+        parts.append(_folded("Operators", "".join(_as_html(table) for table in operators if table is not None)))
+        return "\n".join(filter(None, parts))
 
     def _shown(self) -> cells.Table:
         return cells.comparison_table(self.rows, results.title(self.document))
-
-    def _sentences(self) -> list[str]:
-        warnings = [f"Warning: {warning}" for warning in self.warnings]
-        return [*words.summary(self.document, self.rows), *warnings]
 
 
 def _measured(plain: dict[str, Any], folder: Path, command: str) -> Document:
@@ -163,8 +158,10 @@ def _measured(plain: dict[str, Any], folder: Path, command: str) -> Document:
         with progress(case.label) as tell:
             outcome = runner.measure(case, settings, folder, tell)
         document = results.document(case, _described(plain), command, outcome)
-        run.write(folder, document)
-        results.write(folder, document)
+        try:
+            run.write(folder, document)
+        finally:
+            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
     return document
 
 
@@ -237,7 +234,7 @@ def _described(value: Any) -> Any:
 
 
 def _as_html(table: cells.Table) -> str:
-    align = [f' style="text-align: {"right" if right else "left"}"' for right in table.right]
+    align = [f' style="padding: 2px 8px; text-align: {"right" if right else "left"}"' for right in table.right]
     head = "".join(f"<th{style}>{html.escape(text)}</th>" for style, text in zip(align, table.headers, strict=True))
     body = "".join(
         "<tr>"
@@ -245,5 +242,13 @@ def _as_html(table: cells.Table) -> str:
         + "</tr>"
         for row in table.rows
     )
-    title = f'<caption style="text-align: left"><b>{html.escape(table.title)}</b></caption>'
+    title = f'<caption style="padding: 2px 8px; text-align: left"><b>{html.escape(table.title)}</b></caption>'
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _as_list(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>" if texts else ""
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""
