@@ -71,8 +71,8 @@ class Case:
     @property
     def label(self) -> str:
         """For people: `rmsnorm rows=4 hidden=512 bfloat16 forward`."""
-        dims = " ".join(f"{name}={size}" for name, size in self.operation.dims.items())
-        return f"{self.operation.name} {dims} {self.dtype} {self.mode}"
+        dims = [f"{name}={size}" for name, size in self.operation.dims.items()]
+        return " ".join([self.operation.name, *dims, self.dtype, self.mode])
 
 
 def resolve(function: Function, key: str) -> Callable[..., Any]:

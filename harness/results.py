@@ -85,8 +85,8 @@ def read(path: Path) -> Document:
 def title(document: Document) -> str:
     """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
     case = document["case"]
-    dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
-    return f"{case['op']} {dims} · {case['dtype']} · {case['mode']} · {case['device']}"
+    what = " ".join([case["op"], *(f"{name}={size}" for name, size in case["dims"].items())])
+    return f"{what} · {case['dtype']} · {case['mode']} · {case['device']}"
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:

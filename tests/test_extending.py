@@ -22,7 +22,14 @@ from harness import list as listing
 from harness.config import directory
 from harness.errors import UsageError
 
-SHORT = ["latency.processes=1", "latency.max_processes=1", "latency.seconds=0.01", "device=cpu", "worker.threads=1"]
+SHORT = [
+    "latency.processes=1",
+    "latency.max_processes=1",
+    "latency.seconds=0.01",
+    "device=cpu",
+    "worker.threads=1",
+    "lock=none",
+]
 SHORT += ["roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so that none are measured
 
 

@@ -14,7 +14,14 @@ from harness.errors import UsageError
 from harness.roofline import Bound
 from harness.settings import RooflineSettings, WorkerSettings
 
-QUICK = ["latency.processes=1", "latency.max_processes=1", "latency.seconds=0.01", "device=cpu", "worker.threads=1"]
+QUICK = [
+    "latency.processes=1",
+    "latency.max_processes=1",
+    "latency.seconds=0.01",
+    "device=cpu",
+    "worker.threads=1",
+    "lock=none",
+]
 MACHINE = {"cpu": "made up", "cores": 2, "threads": 1, "memory_bytes": 1, "torch": "2"}
 
 
