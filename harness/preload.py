@@ -1,4 +1,4 @@
-"""Imported once by the server that measuring processes are forked from, so that each starts warm.
+"""Imported once by the server that measuring processes are forked from, so that a compile in them starts warm.
 
 It must not touch a device or start a thread: both would be lost or broken in a fork.
 """
@@ -19,8 +19,6 @@ LAZILY_IMPORTED = (
     "torch.export._trace",
     "torch.export._unlift",
     "torch.utils.cpp_extension",
-    "torch.profiler",
-    "harness.worker",
 )
 
 

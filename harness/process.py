@@ -49,6 +49,7 @@ class Process:
         variables: dict[str, Any],
         log: Path,
         timeout_s: float,
+        preload: Sequence[str] = (),
     ):
         self._names, self._timeout = list(names), timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +63,7 @@ class Process:
         )
         environment = {**_importable(), **worker_environment(variables, device)}
         with _environment(environment), _hidden_main():
-            _serve_with(context, environment)
+            _serve_with(context, environment, preload)
             self._process.start()
         theirs.close()
 
@@ -148,18 +149,20 @@ def start_method(device: str) -> str:
     return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
 
 
-_served: dict[str, str] | None = None
+_served: tuple[dict[str, str], set[str]] | None = None  # the server's variables and what it has imported
 
 
-def _serve_with(context: Any, variables: dict[str, str]) -> None:
-    """Makes sure that the fork server was started with these variables: torch reads them when it is imported."""
+def _serve_with(context: Any, variables: dict[str, str], preload: Sequence[str]) -> None:
+    """Makes sure that the fork server has these variables, which torch reads when it is imported, and modules."""
     global _served
     if context.get_start_method() != "forkserver":
         return
-    if _served is not None and _served != variables:
+    if _served is not None and (_served[0] != variables or not _served[1].issuperset(preload)):
         forkserver._forkserver._stop()  # type: ignore[attr-defined]
-    _served = variables
-    context.set_forkserver_preload(["harness.preload"])
+        _served = None
+    if _served is None:
+        _served = variables, set(preload)
+        context.set_forkserver_preload(list(preload))
     forkserver.ensure_running()
 
 

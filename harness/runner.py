@@ -96,13 +96,25 @@ class _Run:
         worker, log = self.settings.worker, self.folder / "worker.log"
         task = Task(self.case, self.settings, tuple(names), self.started, thorough, seconds, self.folder / "traces")
         process = Process(
-            "harness.worker:run", task, [*names, TWIN], self.case.device, worker.env, log, worker.timeout_s
+            "harness.worker:run",
+            task,
+            [*names, TWIN],
+            self.case.device,
+            worker.env,
+            log,
+            worker.timeout_s,
+            self._preload(),
         )
         self.started += 1
         try:
             return self._listen(process, names)
         finally:
             process.end()
+
+    def _preload(self) -> list[str]:
+        """What a compile needs takes longer to import than all else."""
+        compiles = any(variant.compile is not None for variant in self.case.operation.variants)
+        return ["harness.worker", "harness.preload"] if compiles else ["harness.worker"]
 
     def _listen(self, process: Process, names: list[str]) -> bool:
         for kind, variant, payload in process.messages():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import time
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
-
-from torch._dynamo.utils import counters, get_compilation_metrics
 
 from harness.errors import one_line
 
@@ -26,7 +26,10 @@ class CompileCost:
 
 
 class Watch:
-    """Dynamo's counters and warnings from its creation on."""
+    """Dynamo's counters and warnings from its creation on.
+
+    It does not import Dynamo, which takes longer than torch itself: where nothing compiles, there is nothing to count.
+    """
 
     def __init__(self) -> None:
         self._warnings = _Listener()
@@ -34,17 +37,17 @@ class Watch:
 
     def restart(self) -> None:
         """Forgets what has been counted."""
-        counters.clear()
+        _counters().clear()
         self._told = 0
         self._since_us = time.time_ns() // 1000
         self._warnings.texts.clear()
 
     def news(self) -> tuple[int, str | None]:
         """Compiles since the last call of this, and the recompile limit where it was reached since then."""
-        frames, self._told = counters["frames"].get("total", 0) - self._told, counters["frames"].get("total", 0)
+        before, self._told = self._told, int(_counters()["frames"].get("total", 0))
         limit = self.limit()
         self._warnings.texts.clear()
-        return frames, limit
+        return self._told - before, limit
 
     def recompile_reasons(self) -> list[str]:
         """Why Dynamo compiled again, where it did."""
@@ -53,7 +56,8 @@ class Watch:
 
     def _fresh(self) -> list[Any]:
         # by time, not by position: Dynamo keeps only the latest
-        return [metric for metric in get_compilation_metrics() if (metric.start_time_us or 0) >= self._since_us]
+        metrics = _dynamo().get_compilation_metrics() if _dynamo() else []
+        return [metric for metric in metrics if (metric.start_time_us or 0) >= self._since_us]
 
     def limit(self) -> str | None:
         """The recompile limit, where it was hit: past it Dynamo runs eagerly and only logs it."""
@@ -65,8 +69,8 @@ class Watch:
 
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
         """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
-        graphs = int(counters["stats"].get("unique_graphs", 0))
-        breaks = {one_line(str(reason)): int(number) for reason, number in counters["graph_break"].items()}
+        graphs = int(_counters()["stats"].get("unique_graphs", 0))
+        breaks = {one_line(str(reason)): int(number) for reason, number in _counters()["graph_break"].items()}
         metrics = self._fresh()
         hits, misses = (
             sum(getattr(metric, f"inductor_fx_local_cache_{kind}_count", None) or 0 for metric in metrics)
@@ -84,6 +88,14 @@ class Watch:
     def close(self) -> None:
         """Stops listening."""
         self._warnings.close()
+
+
+def _dynamo() -> Any:
+    return sys.modules.get("torch._dynamo.utils")
+
+
+def _counters() -> Any:
+    return _dynamo().counters if _dynamo() else defaultdict(Counter)
 
 
 class _Listener(logging.Handler):
