@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from harness import help
 from harness.composing import as_usage_error
@@ -50,7 +51,11 @@ def main() -> int:
         return usage(error if isinstance(error, UsageError) else as_usage_error(error))
     except CaseError as error:
         status = fault(error)
+    except YAMLError as error:
+        return usage(UsageError(f"{' '.join(str(error).split())}: not valid YAML"))
     except OSError as error:
+        if not composed:
+            return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
         status = cannot_write(error, "results")
     except Stopped:
         status = 1

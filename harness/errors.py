@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 300  # characters of a message; the rest is in the log
+
 
 class UsageError(Exception):
     """The command, the configuration or an operation's own files are at fault; the program exits 2."""
@@ -32,6 +34,12 @@ def unknown_key(prefix: str, missing: str, names: Iterable[str]) -> UsageError:
 
 
 def one_line(error: BaseException | str) -> str:
-    """The first line of a message that says something."""
-    lines = (line.strip() for line in str(error).splitlines())
-    return next(filter(None, lines), type(error).__name__ if isinstance(error, BaseException) else "no message")
+    """The first line of a message that says something, printable and of a length that a table can bear."""
+    try:
+        text = str(error)
+    except Exception:  # an exception's own __str__ may raise
+        text = ""
+    lines = ("".join(mark if mark.isprintable() else " " for mark in line).strip() for line in text.splitlines())
+    line = next(filter(None, lines), type(error).__name__ if isinstance(error, BaseException) else "no message")
+    line = line.encode("utf-8", "replace").decode()
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

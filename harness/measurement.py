@@ -21,7 +21,7 @@ class Measurement:
     reason: str | None = None
     error: Mapping[str, float] | None = None  # correctness.Error
     comparable: bool = True  # False: random, so that its correctness is not known
-    idle: bool = False  # hands back its input
+    idle: bool = False  # hands back its input, or runs no operator: a ratio would have no meaning
     compiles: list[Mapping[str, Any]] = field(default_factory=list)  # compiling.CompileCost of each process
     recompiles: int | None = None  # while it was timed
     profile: Mapping[str, Any] | None = None  # profile.Profile

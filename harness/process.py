@@ -163,13 +163,28 @@ def _serve_with(context: Any, variables: dict[str, str], preload: Sequence[str])
     if _served is None:
         _served = variables, set(preload)
         context.set_forkserver_preload(list(preload))
-    forkserver.ensure_running()
+    with _ignored_interrupt():
+        forkserver.ensure_running()
 
 
 def _importable() -> dict[str, str]:
     """Lets the server find this package wherever the user's path found it: it is not told of sys.path."""
     here = str(Path(__file__).parent.parent)
     return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
+
+
+@contextlib.contextmanager
+def _ignored_interrupt() -> Iterator[None]:
+    """What is started meanwhile ignores Ctrl-C, also while it imports: it ends with this process."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -214,7 +214,7 @@ def record(row: Measurement, kind: str, payload: Any) -> None:
         if payload["graph_breaks"]:
             why = "; ".join(payload["break_reasons"])
             row.note(
-                f"{payload['graph_breaks']} graph breaks split it into {payload['graphs']} graphs: {why}; "
+                f"graph breaks ({payload['graph_breaks']}) split it into {payload['graphs']} graphs: {why}; "
                 "compile.fullgraph=true refuses what breaks"
             )
     elif kind == "recompiles":
@@ -229,6 +229,7 @@ def record(row: Measurement, kind: str, payload: Any) -> None:
         row.peak_memory_bytes = payload
     elif kind == "profile":
         row.profile = payload
+        row.idle = row.idle or payload["operator_calls"] == 0
         for note in payload["notes"]:
             row.note(note)
     elif kind == "timeline":

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BOOTSTRAPS = 999
+ALIKE = 0.05  # a difference that matters to nobody who chooses between implementations
 TRIMMED = 0.17  # of the processes, at each end: one of six, two of twelve
 
 
@@ -77,12 +78,16 @@ def noise_floor(twin: Interval, min_effect: float) -> float:
 
 
 def verdict(ratio: Interval, floor: float) -> str:
-    """`faster` and `slower` only where the whole interval lies beyond the floor, `same` where it lies within."""
+    """`faster` and `slower` only where the whole interval lies beyond the floor, `same` where it lies within.
+
+    A high floor, of a noisy machine, makes nothing the same.
+    """
+    margin = 1 + min(floor, ALIKE)
     if ratio.low > 1 + floor:
         return "faster"
     if ratio.high < 1 / (1 + floor):
         return "slower"
-    if ratio.low >= 1 / (1 + floor) and ratio.high <= 1 + floor:
+    if ratio.low >= 1 / margin and ratio.high <= margin:
         return "same"
     return "unclear"
 

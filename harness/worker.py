@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import time
@@ -42,6 +43,7 @@ class _Session:
         self.subjects: dict[str, Subject] = {}
         self.expected: Expected | None = None
         self.random: set[str] = set()
+        self.wrong: set[str] = set()
         self.changes: dict[str, set[str]] = {}
         self.compiled: Counter[str] = Counter()  # compiles in each variant's turns
         self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
@@ -109,15 +111,15 @@ class _Session:
         try:
             with torch.enable_grad():
                 work(name)
-            return True
         except UsageError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
             self._fail(name, step, error)
             return False
         finally:
             self._restore(name, everything=True)
-            self.blame("")
+        self.blame("")
+        return True
 
     def _restore(self, name: str, everything: bool = False) -> None:
         changed = self.state.restore_all() if everything else self.state.restore()
@@ -126,7 +128,8 @@ class _Session:
 
     def _fail(self, name: str, step: str, error: BaseException) -> None:
         self.subjects.pop(name, None)
-        traceback.print_exception(error, file=sys.stderr)
+        with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
+            traceback.print_exception(error, file=sys.stderr)
         self.send("status", name, (FAILED, failure(step, error)))
 
     def _prepare(self, name: str) -> None:
@@ -157,6 +160,7 @@ class _Session:
             if finding.random:
                 self.random.add(name)
             if finding.reason:
+                self.wrong.add(name)
                 self.send("status", name, (WRONG, finding.reason))
                 subject.refresh(self.inputs)
 
@@ -237,7 +241,7 @@ class _Session:
 
     def _check_again(self, name: str) -> None:
         """On other contents in the same tensors."""
-        if self.expected is None or name in self.random:
+        if self.expected is None or name in self.random | self.wrong:
             return
         inputs = self._inputs(self.case.seed + 1)
         if not hasattr(self, "_renewed"):
@@ -282,18 +286,26 @@ def unmet(variant: Variant, device: Device) -> str | None:
     return None
 
 
+STEPS = {
+    "prepare": "in its first calls",
+    "latency": "while it was timed",
+    "profile": "while it was profiled",
+    "check": "when called again",
+}
+
+
 def failure(step: str, error: BaseException) -> str:
     """What a row says of an exception: its kind, its first line, and the step it came in."""
     if isinstance(error, SystemExit):
-        return f"called sys.exit({error.code!r}) ({step})"
+        return f"called sys.exit({error.code!r}) ({STEPS[step]})"
     kind = type(error).__name__
-    return f"{kind}: {_telling(str(error))} ({step})"
+    return f"{kind}: {_telling(error)} ({STEPS[step]})"
 
 
-def _telling(text: str) -> str:
+def _telling(error: BaseException) -> str:
     """The line of a message that says what happened; a compiler's failure buries it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
-            return line.removeprefix("Explanation: ")
-    return lines[0] if lines else "no message"
+    with contextlib.suppress(Exception):
+        for line in map(str.strip, str(error).splitlines()):
+            if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
+                return one_line(line.removeprefix("Explanation: "))
+    return one_line(error)

@@ -183,3 +183,42 @@ def never_compiles(x, weight):
 
 def counts_up(x, weight, limit=1.0):
     return good(x, weight) * limit
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("in str")
+
+
+def raises_unprintable(x, weight):
+    raise Unprintable
+
+
+def raises_markup(x, weight):
+    raise RuntimeError("\udcff bad \x1b[31mred <b>|pipe` " + "A" * 100_000)
+
+
+def interrupts(x, weight):
+    raise KeyboardInterrupt
+
+
+def leaves_the_generator(x, weight):
+    raise GeneratorExit
+
+
+def closes_stderr(x, weight):
+    import os
+
+    os.close(1)
+    os.close(2)
+    raise ValueError("after closing")
+
+
+_MEMO: dict = {}
+
+
+def memoizes(x, weight):
+    key = (x.data_ptr(), x._version)
+    if key not in _MEMO:
+        _MEMO[key] = good(x, weight)
+    return _MEMO[key]

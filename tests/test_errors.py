@@ -74,6 +74,20 @@ def test_an_operation_with_a_missing_key(tmp_path: Path) -> None:
     assert "missing" in ran.error
 
 
+def test_a_configuration_that_is_not_yaml(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    (tmp_path / "conf" / "op" / "broken.yaml").write_text("name: broken\nvariants: {a: [\n")
+    ran = run("--config-dir", "conf", "op=broken", cwd=tmp_path)
+    assert ran.status == 2
+    assert "broken.yaml" in ran.error
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    ran = run("hydra.run.dir=/proc/nowhere", cwd=tmp_path)
+    assert ran.status == 2
+    assert "/proc/nowhere" in ran.error
+
+
 def test_a_traceback_for_those_who_ask(tmp_path: Path) -> None:
     ran = run("dtype=bogus", cwd=tmp_path, HYDRA_FULL_ERROR="1")
     assert ran.status != 0

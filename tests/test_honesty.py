@@ -26,7 +26,15 @@ WRONG = {
     "leaves_work_running": "work is left running",
 }
 RIGHT = ("good", "prints", "two_thousand", "changes_global_state")
-FAILED = {"raises_late": "the third call is one too many", "exits_late": "called sys.exit(3)"}
+FAILED = {
+    "raises_late": "the third call is one too many",
+    "exits_late": "called sys.exit(3)",
+    "raises_unprintable": "Unprintable",
+    "raises_markup": "bad",
+    "interrupts": "KeyboardInterrupt",
+    "leaves_the_generator": "GeneratorExit",
+    "closes_stderr": "after closing",
+}
 
 
 def variants(*names: str) -> list[str]:
@@ -40,7 +48,7 @@ def measure(cwd: Path, *arguments: str, **variables: str) -> Ran:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    names = [*WRONG, *RIGHT, *FAILED, "adds_noise"]
+    names = [*WRONG, *RIGHT, *FAILED, "adds_noise", "memoizes"]
     return measure(
         tmp_path_factory.mktemp("honesty"), "profile.active=50", "profile.max_events=20000", *variants(*names)
     )
@@ -67,7 +75,14 @@ def test_right_ones_are_right(ran: Ran, name: str) -> None:
 def test_those_that_fail_say_why_on_one_line(ran: Ran, name: str) -> None:
     assert ran.rows[name]["status"] == "failed"
     assert FAILED[name] in ran.rows[name]["reason"]
-    assert "\n" not in ran.rows[name]["reason"]
+    assert ran.rows[name]["reason"].isprintable()
+    assert len(ran.rows[name]["reason"]) < 400
+
+
+def test_one_that_runs_no_operator_is_never_the_winner(ran: Ran) -> None:
+    row = ran.rows["memoizes"]
+    assert (row["status"], row["operator_calls"]) == ("ok", "0")
+    assert row["speedup"] == row["verdict"] == ""
 
 
 def test_the_good_rows_stand_and_the_exit_status_tells(ran: Ran) -> None:

@@ -162,7 +162,7 @@ def test_the_same_work_under_another_name_is_said() -> None:
     ("known", "said_of_it"),
     [
         ({"status": "wrong", "reason": "off by 3."}, "x is wrong: off by 3."),
-        ({"status": "failed", "reason": "KeyError: 'a' (prepare)"}, "x is failed: KeyError: 'a' (prepare)."),
+        ({"status": "failed", "reason": "KeyError: 'a' (prepare)"}, "x failed: KeyError: 'a' (prepare)."),
         ({"reason": "not comparable: it draws numbers"}, "x is not ranked: not comparable: it draws numbers."),
         ({}, "x is not ranked: a call is as short as the loop around it."),
     ],

@@ -58,6 +58,12 @@ def test_no_claim_goes_under_the_noise_floor(interval: tuple[float, float, float
     assert statistics.verdict(Interval(*interval), floor=0.05) == verdict
 
 
+def test_noise_makes_nothing_the_same() -> None:
+    assert statistics.verdict(Interval(1.2, 0.5, 3.8), floor=5.0) == "unclear"
+    assert statistics.verdict(Interval(1.0, 0.9, 1.1), floor=0.5) == "unclear"
+    assert statistics.verdict(Interval(1.0, 0.97, 1.03), floor=0.5) == "same"
+
+
 def test_the_floor_is_what_the_baseline_differs_from_itself_by() -> None:
     assert statistics.noise_floor(Interval(1.1, 1.0, 1.2), 0.02) == pytest.approx(0.1)
     assert statistics.noise_floor(Interval(1 / 1.1, 0.8, 1.0), 0.02) == pytest.approx(0.1)

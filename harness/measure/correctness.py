@@ -57,6 +57,7 @@ class Expected:
     roundings: tuple[torch.Tensor, ...]
     dtype: torch.dtype
     random: bool
+    keys: tuple[str, ...] = ()  # of outputs that are a dict
 
 
 def expect(
@@ -68,7 +69,7 @@ def expect(
     """
     exact = [_upcast(value) for value in inputs]
     state = torch.get_rng_state()
-    outputs = _evaluate(reference, exact, mode, seed)
+    outputs, keys = _evaluate(reference, exact, mode, seed)
     random = not torch.equal(state, torch.get_rng_state())
     eps = torch.finfo(dtype).eps
     step = max(eps, STEP)
@@ -76,7 +77,7 @@ def expect(
     move = partial(_perturb, step=step, generator=generator)
     squares = [torch.zeros_like(output, dtype=torch.float64) for output in outputs]
     for _ in range(PERTURBATIONS):
-        moved = _evaluate(reference, [move(value) for value in exact], mode, seed, move)
+        moved, _ = _evaluate(reference, [move(value) for value in exact], mode, seed, move)
         for square, new, old in zip(squares, moved, outputs, strict=True):
             square += _finite(new.double() - old.double()).square() / PERTURBATIONS
     floor = max(eps, FLOORS.get(dtype, 0.0))
@@ -84,7 +85,7 @@ def expect(
         tolerance * ((square.sqrt() + _typical(square)) * (eps / step) + _magnitude(output, eps, floor))
         for square, output in zip(squares, outputs, strict=True)
     )
-    return Expected(outputs, roundings, dtype, random)
+    return Expected(outputs, roundings, dtype, random, keys)
 
 
 def compare(outputs: Outputs, expected: Expected) -> Verdict:
@@ -180,9 +181,10 @@ def _odd(left: torch.Tensor, right: torch.Tensor, odd: torch.Tensor) -> str:
 
 def _evaluate(
     reference: Callable, inputs: list, mode: str, seed: int, move: Callable | None = None
-) -> tuple[torch.Tensor, ...]:
+) -> tuple[tuple[torch.Tensor, ...], tuple[str, ...]]:
+    """Outputs, and their keys where they are a dict."""
     subject = Subject("reference", reference, inputs, mode, seed, move)
-    return tuple(torch.as_tensor(output).detach() for output in subject() if output is not None)
+    return tuple(torch.as_tensor(output).detach() for output in subject() if output is not None), subject.keys
 
 
 def _upcast(value: object) -> object:

@@ -29,6 +29,9 @@ def examine(subject: Subject, first: Outputs, inputs: tuple, expected: Expected,
 
     `inputs` are the CPU tensors that its own were copied from.
     """
+    if subject.keys != expected.keys:
+        mine, others = (", ".join(keys) or "no keys" for keys in (subject.keys, expected.keys))
+        return Finding(f"outputs by {mine}, where the reference has {others}", None)
     kept = snapshot(first)
     time.sleep(SETTLE_S)
     device.synchronize()

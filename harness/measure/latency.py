@@ -90,7 +90,7 @@ class Sampler:
         try:
             with torch.set_grad_enabled(self._grad):
                 return work()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # whatever it raises is its own
             self._calls.pop(name, None)
             self._failed(name, error)
             return None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -116,7 +117,10 @@ def record(
 
 
 def summarize(events: list[Event], active: int, device: Device, notes: list[str]) -> Profile:
-    """Attributes events to the calls and operators they belong to."""
+    """Attributes events to the calls and operators they belong to.
+
+    Host times are medians over the recorded calls: one preemption would outweigh all else in a mean.
+    """
     windows = trace.calls(events)
     starts = [window.start for window in windows]
 
@@ -138,7 +142,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         if event.link:
             launched[event.link].append(event)
     count: Counter[str] = Counter()
-    cpu: Counter[str] = Counter()
+    cpu: dict[str, list[int]] = defaultdict(lambda: [0] * len(windows))  # by call
     device_ns: Counter[str] = Counter()
     per_window = [0] * len(windows)
     for position, event in enumerate(inside):
@@ -146,7 +150,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
             continue
         work = launched.get(event.id, ())
         count[event.name] += 1
-        cpu[event.name] += self_ns[position]
+        cpu[event.name][window_of(event)] += self_ns[position]
         device_ns[event.name] += sum(execution.duration for execution in work)
         counts = bool(work) if device.accelerator else bool(outermost[position]) and event.name != GUARDS
         per_window[window_of(event)] += counts
@@ -165,7 +169,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         OperatorRow(
             name,
             number // active,
-            cpu[name] / active / 1e3,
+            median(cpu[name]) / 1e3,
             device_ns[name] / active / 1e3 if timed else None,
         )
         for name, number in count.items()
@@ -177,11 +181,11 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         operators=tuple(rows) if whole else (),
         active=len(windows),
         events=len(events),
-        self_cpu_us=sum(cpu.values()) / active / 1e3 if whole else 0.0,
+        self_cpu_us=sum(row.self_cpu_us for row in rows) if whole else 0.0,
         operator_calls=known,
         device_time_us=sum(device_ns.values()) / active / 1e3 if timed and whole else None,
         device_executions=len(executions) // active if device.accelerator and executions and even else None,
-        host_us=sum(window.duration for window in windows) / max(len(windows), 1) / 1e3,
+        host_us=median(window.duration for window in windows) / 1e3 if windows else 0.0,
         notes=notes,
     )
 

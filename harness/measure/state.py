@@ -39,7 +39,8 @@ class GlobalState:
 
     def __init__(self) -> None:
         self._settings = {name: read() for name, (read, _) in SETTINGS.items()}
-        self._environment = dict(os.environ)
+        self._environment, self._folder = dict(os.environ), os.getcwd()
+        self._streams = {stream: os.dup(stream) for stream in (1, 2)}
         self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
 
     def restore(self) -> list[str]:
@@ -52,7 +53,7 @@ class GlobalState:
         return changed
 
     def restore_all(self) -> list[str]:
-        """Settings as well as environment variables and random generators, which take longer to look at."""
+        """Settings as well as what takes longer to look at: environment, directory, streams, random generators."""
         changed = self.restore()
         now = dict(os.environ)
         if now != self._environment:
@@ -60,6 +61,15 @@ class GlobalState:
             os.environ.update(self._environment)
             names = {name for name, _ in now.items() ^ self._environment.items()}
             changed += sorted(name for name in names if not name.lstrip("_").startswith(TORCH_OWN))
+        if os.getcwd() != self._folder:
+            os.chdir(self._folder)
+            changed.append("the working directory")
+        for stream, copy in self._streams.items():
+            try:
+                os.fstat(stream)
+            except OSError:
+                os.dup2(copy, stream)
+                changed.append(f"file descriptor {stream}")
         torch.set_rng_state(self._generators[0])
         random.setstate(self._generators[1])
         np.random.set_state(self._generators[2])

@@ -35,19 +35,25 @@ class Subject:
         self.name, self.function, self.mode, self.seed, self._move = name, function, mode, seed, move
         self.inputs = [own(value, with_gradient=mode != "forward") for value in inputs]
         self._leaves = [value for value in self.inputs if isinstance(value, torch.Tensor) and value.requires_grad]
+        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
         self._upstream: list[torch.Tensor] | None = None
 
     def __call__(self) -> Outputs:
         if self.mode == "forward":
             with torch.no_grad():
-                return flatten(self.function(*self.inputs))
+                return self._outputs()
         if self.mode == "forward_backward":
-            outputs = flatten(self.function(*self.inputs))
+            outputs = self._outputs()
             return outputs + self._gradients(*self._differentiable(outputs))
         if self._graph is None:
-            self._graph = self._differentiable(flatten(self.function(*self.inputs)))
+            self._graph = self._differentiable(self._outputs())
         return self._gradients(*self._graph, retain=True)
+
+    def _outputs(self) -> Outputs:
+        outputs = self.function(*self.inputs)
+        self.keys = keys(outputs)
+        return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
         """The call itself, with as little of ours around it as the mode permits; grad mode is the caller's."""
@@ -129,9 +135,14 @@ def flatten(outputs: Any) -> Outputs:
     """Outputs as a flat tuple, whatever the function returned."""
     if isinstance(outputs, (tuple, list)):
         return tuple(leaf for output in outputs for leaf in flatten(output))
-    if isinstance(outputs, dict):
-        return tuple(leaf for output in outputs.values() for leaf in flatten(output))
+    if isinstance(outputs, dict):  # by key, whatever the order they were put in
+        return tuple(leaf for key in sorted(outputs, key=str) for leaf in flatten(outputs[key]))
     return (outputs,)
+
+
+def keys(outputs: Any) -> tuple[str, ...]:
+    """The names under which a function returns its outputs, where it returns a dict."""
+    return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
 
 
 def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:

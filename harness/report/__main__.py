@@ -28,17 +28,20 @@ def main() -> int:
 
 
 def remake(folder: Path) -> int:
-    """Writes every derived file below a folder anew, and says where; a sweep's cases first, as its own rest on them."""
+    """Writes every derived file below a folder anew, a sweep's cases first, and shows a run's tables."""
     from harness.sweep import gather, gathering, plan
 
     if not (folder / plan.FILE).is_file():
+        from harness.report import run
+
         one(folder)
+        run.show(folder, results.read(folder))
     else:
         for case in gathering.read(folder).cases:
             if case.missing is None:
                 one(folder / case.planned.folder)
         gather(folder)
-    print(f"Results: {folder}")
+        print(f"Results: {folder}")
     return 0
 
 

@@ -25,7 +25,7 @@ class Table:
 
 
 def comparison_table(rows: Sequence[Row], title: str) -> Table:
-    """The comparison: a row for each variant, times in one unit a column."""
+    """The comparison: a row for each variant; the columns that matter most come first."""
     device = any(row["device_time_us"] is not None for row in rows)
     accelerator = rows[0]["device"] != "cpu"
     label = rows[0]["device"].upper()
@@ -63,35 +63,26 @@ def operator_table(rows: Sequence[Row], variant: str, device: str, most: int | N
     headers = ["Name", "# Calls", "Self CPU"]
     if timed:
         headers += [f"Self {device.upper()}", f"% {device.upper()}"]
-    unit = Unit.of([row["self_cpu_us"] for row in shown])
-    device_unit = Unit.of([row["device_time_us"] for row in shown])
-    lines = [
-        [row["operator"], count(row["calls"]), unit.text(row["self_cpu_us"])]
-        + ([device_unit.text(row["device_time_us"], decimals=1), f"{row['device_pct']:.1f}%"] if timed else [])
-        for row in shown
-    ]
+    lines = [_operator(row["operator"], [row], timed) for row in shown]
     if rest:
-        total = [f"… {len(rest)} more", count(sum(row["calls"] for row in rest))]
-        total.append(unit.text(sum(row["self_cpu_us"] for row in rest)))
-        if timed:
-            total.append(device_unit.text(sum(row["device_time_us"] for row in rest)))
-            total.append(f"{sum(row['device_pct'] for row in rest):.1f}%")
-        lines.append(total)
-    totals = [
-        "Total",
-        "",
-        Unit.of([sum(row["self_cpu_us"] for row in mine)]).text(sum(row["self_cpu_us"] for row in mine)),
-    ]
-    if timed:
-        whole = sum(row["device_time_us"] for row in mine)
-        totals += [Unit.of([whole]).text(whole), ""]
-    lines.append(totals)
+        lines.append(_operator(f"… {len(rest)} more", rest, timed))
+    total = _operator("Total", mine, timed)
+    lines.append([total[0], "", *total[2:4], *([""] if timed else [])])
     return Table(f"{variant}: operators, per call", headers, [header != "Name" for header in headers], lines)
+
+
+def _operator(name: str, rows: Sequence[Row], timed: bool) -> list[str]:
+    """The cells of one operator, or of several summed up."""
+    texts = [name, count(sum(row["calls"] for row in rows)), time(sum(row["self_cpu_us"] for row in rows))]
+    if timed:
+        texts.append(time(sum(row["device_time_us"] for row in rows), decimals=1))
+        texts.append(f"{sum(row['device_pct'] for row in rows):.1f}%")
+    return texts
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of time that a whole column is written in, so that its numbers compare at a glance."""
+    """A unit of time that several numbers are written in."""
 
     name: str
     microseconds: float
@@ -113,17 +104,21 @@ class Unit:
         return NOTHING if us is None else f"{self.number(us, decimals)} {self.name}"
 
 
+def time(us: float | None, decimals: int = 0) -> str:
+    """A time in the unit that suits it."""
+    return Unit.of([us]).text(us, decimals)
+
+
 def times(rows: Sequence[Row], key: str) -> list[str]:
-    """A column of times in one unit."""
-    unit = Unit.of([row[key] for row in rows])
-    return [unit.text(row[key]) for row in rows]
+    """A column of times, each in the unit that suits it."""
+    return [time(row[key]) for row in rows]
 
 
 def with_interval(rows: Sequence[Row]) -> list[str]:
     """Latencies with their intervals."""
-    unit = Unit.of([row["latency_us"] for row in rows])
     texts = []
     for row in rows:
+        unit = Unit.of([row["latency_us"]])
         if row["latency_us"] is None:
             texts.append(NOTHING)
             continue

@@ -48,10 +48,12 @@ def warnings(document: Document) -> list[str]:
     for row, measurement in zip(rows, document["measurements"], strict=True):
         found += [f"{row['variant']}: {note}" for note in measurement["notes"]]
         if row["verdict"] == "unclear" and (row["speedup_hi"] - row["speedup_lo"]) / 2 > LOOSE * row["speedup"]:
-            seconds = 4 * document["config"]["latency"]["seconds"]
+            settings, alone = document["config"]["latency"], row["processes"] == 1
+            scatter = "within its one process" if alone else "between processes"
+            more = "latency.processes=3" if alone else f"latency.seconds={4 * settings['seconds']:g}"
             found.append(
-                f"{row['variant']}: its ratio is known only as {_range(row)}, because its samples scatter between "
-                f"processes (samples.png); try latency.seconds={seconds:g}, or a quieter machine"
+                f"{row['variant']}: its ratio is known only as {_range(row)}, because its samples scatter {scatter} "
+                f"(samples.png); try {more}, or a quieter machine"
             )
     return found
 
@@ -94,20 +96,24 @@ def _executions(row: Row, base: Row) -> list[str]:
     return []
 
 
+def _operators(count: int) -> str:
+    return "one operator" if count == 1 else f"{count} operators"
+
+
 def _fusion(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Whether the work was fused, or goes by another name; a device's executions have already told."""
     if row["device_executions"] or not row["operator_calls"] or not base["operator_calls"]:
         return []
     inner, others = (_entered(measured[which["variant"]]) for which in (row, base))
     if row["compile_s"] is not None:
-        return [f"Compiled code replaces the {others} operators that {base['variant']} enters."]
+        return [f"Compiled code replaces the {_operators(others)} that {base['variant']} enters."]
     if row["operator_calls"] < base["operator_calls"] and inner >= SAME_WORK * others:
         return [
-            f"It is the same work under another name: it enters {inner} operators, inner ones counted, where "
+            f"It is the same work under another name: it enters {_operators(inner)}, inner ones counted, where "
             f"{base['variant']} enters {others}."
         ]
     if inner < others:
-        return [f"It enters {inner} operators, inner ones counted, where {base['variant']} enters {others}."]
+        return [f"It enters {_operators(inner)}, inner ones counted, where {base['variant']} enters {others}."]
     return []
 
 
@@ -169,9 +175,10 @@ def _unranked(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) ->
     if row["status"] != "ok":
         ratio = f" It ran at {_range(row)} times the speed of {base['variant']}." if row["speedup"] else ""
         rest = " It is the baseline, so nothing is ranked." if row is base and row["speedup"] is None else ""
-        return f"{name} is {row['status']}: {(row['reason'] or 'no reason known').rstrip('.')}.{ratio}{rest}"
+        verb = "" if row["status"] == "failed" else "is "
+        return f"{name} {verb}{row['status']}: {(row['reason'] or 'no reason known').rstrip('.')}.{ratio}{rest}"
     if measured[name]["idle"]:
-        return f"{name} hands back its input, so that it is not ranked."
+        return f"{name} hands back its input, or runs no operator that torch sees, so that it is not ranked."
     if row["reason"]:
         return f"{name} is not ranked: {row['reason'].rstrip('.')}."
     if base["speedup"] is None:
