@@ -66,12 +66,14 @@ def main() -> int:
 
 def end(status: int) -> int:
     """Ends the program; the exit status of a sweep depends on what its cases left, wherever they were measured."""
-    from harness.sweep import closing, plan
-
-    folder = Path(HydraConfig.get().sweep.dir) if sweeping() else None
-    if folder is None or not (folder / plan.FILE).exists():
+    if not sweeping():
         if status == 130:
             print("interrupted", file=sys.stderr)
+        return status
+    from harness.sweep import closing, plan
+
+    folder = Path(HydraConfig.get().sweep.dir)
+    if not (folder / plan.FILE).exists():
         return status
     try:
         return closing.close(folder, status)

@@ -134,6 +134,10 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
             send("usage", "", fault.line)
         else:
             send("broken", "", f"{type(error).__name__}: {one_line(error)}")
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)  # all has been told; to take torch down in good order takes a fifth of a second
 
 
 def _end_with_parent() -> None:

@@ -152,7 +152,7 @@ def break_in_the_middle(x, weight):
 def two_thousand(x, weight):
     y = x
     for _ in range(1000):
-        y = -(-y)
+        y = torch.neg(torch.neg(y))
     return good(y, weight)
 
 
@@ -185,13 +185,13 @@ def counts_up(x, weight, limit=1.0):
     return good(x, weight) * limit
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self):
         raise RuntimeError("in str")
 
 
 def raises_unprintable(x, weight):
-    raise Unprintable
+    raise UnprintableError
 
 
 def raises_markup(x, weight):

@@ -98,7 +98,9 @@ def test_tables_go_to_stdout_and_nothing_else_does(main_job: Ran) -> None:
 
 def test_dims_dtype_and_an_outside_variant(main_job: Ran) -> None:
     (main_job.cwd / "my_package.py").write_text(
-        "import torch\ndef fast(x, weight, scale=1.0):\n    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6) * scale\n"
+        "import torch\n"
+        "def fast(x, weight, scale=1.0):\n"
+        "    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6) * scale\n"
     )
     ran = run(
         "op.dims.hidden=1024",
