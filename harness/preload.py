@@ -1,13 +1,12 @@
 """Imported once by the server that measuring processes are forked from, so that a compile in them starts warm.
 
-It must not touch a device or leave a thread running: both would be lost or broken in a fork.
+It must not touch a device or start a thread: both would be lost or broken in a fork.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import threading
 
 LAZILY_IMPORTED = (
     "torch._inductor.compile_fx",
@@ -24,28 +23,18 @@ LAZILY_IMPORTED = (
 
 
 def warm() -> None:
-    """Imports what a compile imports, and meanwhile runs its one-time probes of the machine.
+    """Imports what a compile imports, and runs its one-time probes of the machine.
 
     These are names of torch's own that may move; without them a process is slower to start, and nothing else.
     """
-    probes = threading.Thread(target=_probe)
-    probes.start()
     for module in LAZILY_IMPORTED:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(Exception):
             importlib.import_module(module)
-    probes.join()
-
-
-def _probe() -> None:
-    """Waits for the compiler, mostly."""
     with contextlib.suppress(Exception):
-        from torch._inductor import cpu_vec_isa
-
-        cpu_vec_isa.pick_vec_isa()
-    with contextlib.suppress(Exception):
-        from torch._inductor import codecache
+        from torch._inductor import codecache, cpu_vec_isa
 
         codecache.torch_key()
+        cpu_vec_isa.pick_vec_isa()
 
 
 warm()

@@ -19,6 +19,7 @@ from harness.devices import Device
 from harness.measure import trace
 from harness.measure.trace import GUARDS, Event
 
+DISTURBED = 3  # times the median Self CPU of a call
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
 
 
@@ -119,7 +120,7 @@ def record(
 def summarize(events: list[Event], active: int, device: Device, notes: list[str]) -> Profile:
     """Attributes events to the calls and operators they belong to.
 
-    Host times are medians over the recorded calls: one preemption would outweigh all else in a mean.
+    Host times are means over the recorded calls, but for those that were disturbed.
     """
     windows = trace.calls(events)
     starts = [window.start for window in windows]
@@ -154,6 +155,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         device_ns[event.name] += sum(execution.duration for execution in work)
         counts = bool(work) if device.accelerator else bool(outermost[position]) and event.name != GUARDS
         per_window[window_of(event)] += counts
+    kept = undisturbed([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
     timed = sum(device_ns.values()) > 0
     notes = list(notes)
     whole = len(windows) == active and all(number % max(active, 1) == 0 for number in count.values())
@@ -169,7 +171,7 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         OperatorRow(
             name,
             number // active,
-            median(cpu[name]) / 1e3,
+            sum(cpu[name][window] for window in kept) / len(kept) / 1e3,
             device_ns[name] / active / 1e3 if timed else None,
         )
         for name, number in count.items()
@@ -185,9 +187,14 @@ def summarize(events: list[Event], active: int, device: Device, notes: list[str]
         operator_calls=known,
         device_time_us=sum(device_ns.values()) / active / 1e3 if timed and whole else None,
         device_executions=len(executions) // active if device.accelerator and executions and even else None,
-        host_us=median(window.duration for window in windows) / 1e3 if windows else 0.0,
+        host_us=sum(windows[window].duration for window in kept) / len(kept) / 1e3 if windows else 0.0,
         notes=notes,
     )
+
+
+def undisturbed(totals: list[int]) -> list[int]:
+    """The calls whose operators took no more than a few times the median: a preempted one would outweigh all else."""
+    return [window for window, total in enumerate(totals) if total <= DISTURBED * median(totals)]
 
 
 def nesting(events: list[Event]) -> tuple[list[int], bytearray]:
