@@ -54,7 +54,7 @@ def main() -> int:
     except YAMLError as error:
         return usage(UsageError(f"{' '.join(str(error).split())}: not valid YAML"))
     except OSError as error:
-        if not composed:
+        if not composed and not sweeping():
             return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
         status = cannot_write(error, "results")
     except Stopped:

@@ -53,7 +53,8 @@ class _Session:
         if self.task.settings.worker.threads is not None:
             torch.set_num_threads(self.task.settings.worker.threads)
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
-            torch._functorch.config.donated_buffer = False
+            functorch: Any = importlib.import_module("torch._functorch.config")
+            functorch.donated_buffer = False
         self.device = choose(self.case.device)
         self.send("troubles", "", passed_over(self.case.device, self.device))
         self.device.open()

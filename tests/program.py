@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 # One short process in place of several: for tests that look at anything but statistics
-QUICK = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05", "lock=none")
+QUICK = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05")
 
 
 @dataclass

@@ -21,14 +21,14 @@ def console() -> Console:
     return made if made.is_terminal else Console(highlight=False, width=max(made.width, PIPE_WIDTH))
 
 
-def show(out: Console, table: Table) -> None:
-    """Prints one table; where it is too wide, without its last columns."""
-    fitting = _fitting(table, out.width)
+def show(out: Console, table: Table, whole: bool = False) -> None:
+    """Prints one table; where it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
+    fitting = len(table.headers) if whole else _fitting(table, out.width)
     left_out = table.headers[fitting:]
     drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", header_style="bold")
     for index, header in enumerate(table.headers[:fitting]):
         justify = "right" if table.right[index] else "left"
-        drawn.add_column(header, justify=justify, overflow="fold", no_wrap=index > 0)  # type: ignore[arg-type]
+        drawn.add_column(header, justify=justify, overflow="fold", no_wrap=index > 0 and not whole)  # type: ignore[arg-type]
     for row in table.rows:
         # plain Text: a variant's name is not markup
         drawn.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row[:fitting]))
