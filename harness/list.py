@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
-    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows))
+    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0
 
 
