@@ -6,11 +6,11 @@ from collections import Counter
 
 from programs import compare, options, progress, report
 
-COPIES = ("a", "b", "c", "d")
+COPIES = tuple("abcdefgh")
 
 
 def main() -> None:
-    asked = options(__doc__, runs=50)
+    asked = options(__doc__, runs=25)
     verdicts: Counter[str] = Counter()
     widths = []
     for run in range(asked.runs):

@@ -24,7 +24,7 @@ class LatencySettings:
 
     processes: int = 3  # fresh processes: the least number; one process is one sample
     max_processes: int = 12
-    seconds: float = 3.0  # of sampling, over all processes but the first, which also checks and profiles
+    seconds: float = 2.5  # of sampling, over all processes but the first, which also checks and profiles
     precision: float = 0.03  # half-width of a ratio's interval that ends the sampling
     confidence: float = 0.95
     min_effect: float = 0.02  # no claim for less than this, however narrow the interval

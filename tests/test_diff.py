@@ -249,7 +249,7 @@ def test_differences_of_environment_are_said_first(make: Make) -> None:
         "DIFFERS: threads: 2, now 1",
         "DIFFERS: variable OMP_PROC_BIND: true, now unset",
         "DIFFERS: seed: 0, now 3",
-        "DIFFERS: latency.seconds: 3.0, now 2.0",
+        "DIFFERS: latency.seconds: 2.5, now 2.0",
         "DIFFERS: worker.env.OMP_NUM_THREADS: unset, now 1",
         "DIFFERS: op.variants.fused.fn: variants.rmsnorm.fused, now mine.fused",
     }
