@@ -41,6 +41,7 @@ def reason(command: str) -> str | None:
     return next((why for pattern, why in ELSEWHERE.items() if re.search(pattern, command)), None)
 
 
+NEW = [command.split()[-1] for _, command in commands() if "harness.new" in command]
 COMMANDS = [pair for pair in commands() if not reason(pair[1])]
 
 
@@ -67,6 +68,14 @@ def test_the_command_runs(desk: Path, page: str, command: str) -> None:
     module, arguments = words[2], words[3:]
     if "DIR" in arguments:
         arguments[arguments.index("DIR")] = "OLD"
+    needed = [
+        name for name in NEW if f"op={name}" in arguments and not (desk / "conf" / "op" / f"{name}.yaml").exists()
+    ]
+    for name in needed:  # tests may run apart from each other
+        run(name, cwd=desk, module="harness.new")
+    if module == "harness.new":
+        for path in (desk / f"{arguments[0]}.py", desk / "conf" / "op" / f"{arguments[0]}.yaml"):
+            path.unlink(missing_ok=True)
     measures = module == "harness" and not {"--help", "--hydra-help", "--cfg", "--info"} & set(arguments)
     ran = run(*arguments, *(QUICK if measures else ()), cwd=desk, module=module, **variables)
     assert ran.status == 0, f"{page}: {command}\n{ran.out}\n{ran.err}"
