@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent
+sys.path.insert(0, str(ROOT))  # not all have it installed
 
 
 def environment(**variables: str) -> dict[str, str]:

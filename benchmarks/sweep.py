@@ -2,8 +2,9 @@
 
 - process: a share of a case in a process of its own, as the harness runs it, against the same work inside a process
   that has torch already; alternating, the medians' difference.
-- sweep: one sweep of --cases cases, run within this process; the share of its time outside the measuring of cases, and
-  the resident memory after each case against the first tenth of them.
+- sweep: one sweep of --cases cases, run within this process, with an empty compile cache, as new shapes have it, and
+  once more; the share of its time outside the measuring of cases, and the resident memory after each case against the
+  first tenth of them.
 - gathering: --finished copies of a finished case; sweep.csv, charts and page against pandas reading the same files.
 """
 
@@ -42,8 +43,10 @@ def main() -> None:
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
         if asked.cases:
             figures["sweep"] = swept(asked.cases)
+            figures["sweep, once more"] = swept(asked.cases)
         if asked.brief:
             figures["brief sweep"] = swept(asked.brief, *BRIEF)
         if asked.runs:

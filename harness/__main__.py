@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from harness import help
+from harness.arguments import cannot_write, flushed
 from harness.composing import as_usage_error
 from harness.config import directory, parse, resolved
 from harness.errors import CaseError, UsageError
@@ -56,7 +55,7 @@ def main() -> int:
     except OSError as error:
         if not composed and not sweeping():
             return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
-        status = cannot_write(error, "results")
+        status = cannot_write(error)
     except Stopped:
         status = 1
     except KeyboardInterrupt:
@@ -78,7 +77,7 @@ def end(status: int) -> int:
     try:
         return closing.close(folder, status)
     except OSError as error:
-        return max(status, cannot_write(error, folder))
+        return max(status, cannot_write(error))
 
 
 class Stopped(BaseException):
@@ -92,7 +91,7 @@ def run(config: DictConfig, trace: bool = False) -> int:
     except OSError as error:
         if trace:
             raise
-        status = cannot_write(error, output())
+        status = cannot_write(error)
         if sweeping():  # what one case cannot write, the others cannot either
             raise Stopped from error
         return status
@@ -120,11 +119,6 @@ def output() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def cannot_write(error: OSError, folder: Path | str) -> int:
-    """Says what could not be written: `outputs/…: No space left on device`."""
-    return fault(CaseError(f"{error.filename or folder}: {error.strerror or error}"))
-
-
 def fault(error: CaseError) -> int:
     """Says what went wrong outside the command, in one line."""
     print(f"error: {error}", file=sys.stderr)
@@ -140,26 +134,19 @@ def usage(error: UsageError) -> int:
 def _run(config: DictConfig) -> int:
     plain = resolved(config)
     case, settings = parse(plain)
-    from harness import lock, results, runner
     from harness.progress import progress
+    from harness.recording import record
     from harness.sweep import failure
 
-    threading.Thread(target=_prepare, daemon=True).start()
     folder, alone = output(), not sweeping()
     if plain["resume"] is not None and alone:
         raise UsageError(f"resume={plain['resume']}: continues a sweep; add -m, or sweep=NAME")
     if not alone:
         failure.clear(folder)
-    with lock.hold(case.device, plain["lock"], str(folder)):
-        with progress(case.label) if alone else nullcontext(lambda text: None) as tell:
-            outcome = runner.measure(case, settings, folder, tell)
-        from harness.report import run as report
+    told = progress(case.label) if alone else nullcontext(lambda text: None)
+    document = record(case, settings, plain, command(), folder, told, swept=not alone)
+    from harness.report import run as report
 
-        document = results.document(case, plain, command(), outcome)
-        try:
-            report.write(folder, document)  # within the lock: drawing would disturb the next run
-        finally:
-            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
     warnings = report.words.warnings(document)
     if alone:
         report.show(folder, document)
@@ -171,12 +158,6 @@ def _run(config: DictConfig) -> int:
     return report.status(document)
 
 
-def _prepare() -> None:
-    """Imports what the report needs while the first measuring process starts, on another core."""
-    for module in ("scipy.stats", "harness.report.run"):
-        importlib.import_module(module)
-
-
 def command() -> str:
     """The command that makes this run again."""
     import shlex
@@ -185,4 +166,4 @@ def command() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(flushed(main()))

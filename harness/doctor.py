@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import capture, explorer, fitness
+from harness.arguments import exit_status
 from harness.config import DEVICES, NeuronSettings, ProfileSettings
 from harness.environment import worker_environment
 from harness.errors import UsageError, one_line, unknown
@@ -35,16 +36,13 @@ TOOLS = {
 }
 
 
+@exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints a line for each device and each finding; returns the exit status."""
     if {"-h", "--help"} & set(arguments):
         print(USAGE)
         return 0
-    try:
-        asked = _asked(arguments)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    asked = _asked(arguments)
     shell = dict(os.environ)
     os.environ.update(worker_environment({}, asked))  # so that torch is imported as a measuring process imports it
     fit = True

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import library
+from harness.arguments import exit_status
 from harness.config import parse
 from harness.errors import UsageError
 from harness.operation import Case, resolve
@@ -17,17 +18,14 @@ from harness.report.cells import Table
 USAGE = "usage: python -m harness.list [--config-dir DIR] [KEY=VALUE …]   (such as device=cpu)"
 
 
+@exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints the table; returns the exit status."""
     if {"-h", "--help"} & set(arguments):
         print(USAGE)
         return 0
-    try:
-        folder, overrides = _read(arguments)
-        device, rows = listed(overrides, folder)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    folder, overrides = _read(arguments)
+    device, rows = listed(overrides, folder)
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
     terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0

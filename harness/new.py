@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import library
+from harness.arguments import exit_status
 from harness.errors import UsageError
 
 USAGE = "usage: python -m harness.new NAME   (writes NAME.py and conf/op/NAME.yaml into the current folder)"
@@ -16,21 +17,15 @@ TEMPLATES = Path(__file__).with_name("templates")
 PLACEHOLDER = "my_op"  # the name that the templates go by
 
 
+@exit_status
 def main(arguments: Sequence[str]) -> int:
     """Writes the files and prints what to do next; returns the exit status."""
     if {"-h", "--help"} & set(arguments):
         print(USAGE)
         return 0
-    try:
-        if len(arguments) != 1:
-            raise UsageError(f"expected one name; {USAGE}")
-        written = write(arguments[0], Path())
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+    if len(arguments) != 1:
+        raise UsageError(f"expected one name; {USAGE}")
+    written = write(arguments[0], Path())
     for path, holds in zip(written, ("inputs, reference, work and variants", "dims and variants"), strict=True):
         print(f"wrote {path}: {holds}")
     print(f"run it: python -m harness --config-dir conf op={arguments[0]}")

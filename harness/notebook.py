@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from harness import comparison as derived
-from harness import library, lock, results, runner
+from harness import library, results
 from harness.config import parse
 from harness.errors import UsageError
 from harness.operation import MODES, describe
 from harness.progress import progress
-from harness.report import cells, page, run, terminal, words
+from harness.recording import record
+from harness.report import cells, page, terminal, words
 from harness.results import Document
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def compare(
         overrides: further keys as on the command line, such as ["latency.seconds=2"].
         config_dir: a further folder of configuration.
         folder: where the results are kept; else in a temporary folder, for as long as the returned object is.
-        dims: sizes by name, for the operation or the function `inputs`.
+        dims: sizes by name, for the operation or for `inputs` where that is a function.
 
     Raises:
         UsageError: what was asked for cannot be measured; says why, and names the key.
@@ -88,7 +89,8 @@ def compare(
         command = shlex.join(["python", "-m", "harness", *further, *keys, *overrides])
     else:
         command = f"compare({'' if op is None else f'{op!r}, '}variants={{{', '.join(plain['op']['variants'])}}}, …)"
-    return Comparison(place, _measured(plain, place, command), kept)
+    case, settings = parse(plain)
+    return Comparison(place, record(case, settings, _described(plain), command, place, progress(case.label)), kept)
 
 
 class Comparison:
@@ -140,7 +142,7 @@ class Comparison:
         parts = [_as_html(self._shown())]
         chart = self.folder / "comparison.svg"
         if chart.exists():
-            picture = page.Picture.of("comparison", chart.read_bytes())
+            picture = page.Picture.of(chart)
             parts.append(f'<img src="{picture.source}" alt="{html.escape(picture.alt)}" style="max-width: 100%">')
         parts.append(_as_list(words.summary(self.document, self.rows)))
         operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
@@ -152,24 +154,13 @@ class Comparison:
         return cells.comparison_table(self.rows, results.title(self.document))
 
 
-def _measured(plain: dict[str, Any], folder: Path, command: str) -> Document:
-    case, settings = parse(plain)
-    with lock.hold(case.device, plain["lock"], str(folder)):
-        with progress(case.label) as tell:
-            outcome = runner.measure(case, settings, folder, tell)
-        document = results.document(case, _described(plain), command, outcome)
-        try:
-            run.write(folder, document)
-        finally:
-            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
-    return document
-
-
 def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: str, free: bool) -> dict[str, Any]:
     """The configuration's op and dtype, for functions and their inputs; `free`: the dtype is that of the tensors."""
     if not variants or inputs is None:
         raise UsageError('compare: give an operation\'s name, or variants={"a": f, "b": g} and inputs=…')
     if not callable(inputs):
+        if dims:
+            raise UsageError(f"{', '.join(dims)}: not an argument of compare, and inputs that are tensors have no dims")
         tensors = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
         floating = [value.dtype for value in tensors if _is_floating(value)]
         if free and floating:

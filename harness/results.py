@@ -68,17 +68,25 @@ def read(path: Path) -> Document:
 
     Raises UsageError where there are none, or where another version of the harness wrote them otherwise.
     """
+    missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
     file = path / FILE if path.is_dir() else path
+    return versioned(file, SCHEMA_VERSION, f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME")
+
+
+def versioned(file: Path, version: int, missing: str) -> Any:
+    """What a JSON file holds that says its `schema_version`.
+
+    Raises UsageError where there is none, which `missing` says, or where another version of the harness wrote it.
+    """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
-        raise UsageError(f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(missing) from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != SCHEMA_VERSION:
-        raise UsageError(f"{file}: schema_version {version}, where this harness reads {SCHEMA_VERSION}")
+    found = content.get("schema_version") if isinstance(content, dict) else None
+    if found != version:
+        raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
     return content
 
 
@@ -99,16 +107,20 @@ def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[IO[str]]:
-    """A text file that appears whole or not at all."""
+    """A text file that appears whole or not at all; an OSError names it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    name = None
     try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             yield file
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a full disk gives no name, and none is of use but this
         raise
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,22 +63,24 @@ class CaseSweeper(BasicSweeper):
             for number in left
             for name in [plan.cases[number].folder]
         ]
-        with watch(folder, plan, left):
+        here = isinstance(self.launcher, BasicLauncher)
+        with watch(folder, plan, left, elsewhere=not here) as before:
             try:
-                self._launch(jobs)
+                if here:
+                    self._launch_here(jobs, left, before)
+                elif jobs:
+                    self.launcher.launch(jobs, initial_job_idx=0)  # type: ignore[union-attr]
             except OSError:
                 raise
             except Exception as error:  # of a launcher that lost a job, on a cluster
                 later = f"what still runs is gathered later by python -m harness.report {folder}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
-    def _launch(self, jobs: list[list[str]]) -> None:
-        if isinstance(self.launcher, BasicLauncher):
-            for number, job in enumerate(jobs):  # one by one, as it keeps the configurations of all that it is given
-                self.launcher.launch([job], initial_job_idx=number)
-        elif jobs:
-            assert self.launcher is not None
-            self.launcher.launch(jobs, initial_job_idx=0)
+    def _launch_here(self, jobs: list[list[str]], cases: list[int], before: Callable[[int], None]) -> None:
+        assert self.launcher is not None
+        for index, (job, case) in enumerate(zip(jobs, cases, strict=True)):
+            before(case)
+            self.launcher.launch([job], initial_job_idx=index)  # one by one, as it keeps the configurations of all
 
     def _plan(self, arguments: list[str]) -> Plan:
         from harness.errors import UsageError

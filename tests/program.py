@@ -16,6 +16,8 @@ ROOT = Path(__file__).parent.parent
 
 # One short process in place of several: for tests that look at anything but statistics
 QUICK = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05")
+# The same within the tests' own process, beside which others run
+BRIEF = ("device=cpu", "worker.threads=1", "lock=none", *QUICK[:2], "latency.seconds=0.01")
 
 
 @dataclass
@@ -75,16 +77,24 @@ def strict_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
 
 
-def run(*arguments: str, cwd: Path, module: str = "harness", timeout: float = 300, **variables: str) -> Ran:
+def run(
+    *arguments: str,
+    cwd: Path,
+    module: str = "harness",
+    timeout: float = 300,
+    stdout: Any = subprocess.PIPE,
+    **variables: str,
+) -> Ran:
     """Runs `python -m MODULE ARGUMENTS` in `cwd`, with these environment variables besides."""
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(cwd), **variables}
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=cwd,
         env=environment,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=timeout,
         check=False,
     )
-    return Ran(done.returncode, done.stdout, done.stderr, cwd)
+    return Ran(done.returncode, done.stdout or "", done.stderr, cwd)

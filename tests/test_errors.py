@@ -104,3 +104,23 @@ def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
     assert composed.status == 0
     assert "variants.softmax.inputs" in composed.out
     assert run("--info", "defaults", cwd=tmp_path).status == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("harness", ["--help"]),
+        ("harness", ["device=cpu", "variants=[naive]", *QUICK]),
+        ("harness.list", ["device=cpu"]),
+        ("harness.doctor", ["device=cpu"]),
+    ],
+    ids=["help", "run", "list", "doctor"],
+)
+def test_a_full_stdout_is_said_to_be_it(tmp_path: Path, module: str, arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        ran = run(*arguments, cwd=tmp_path, module=module, stdout=full)
+    assert ran.status == 1
+    assert ran.err.splitlines()[-1] == "error: stdout: No space left on device"
+    assert "Traceback" not in ran.err
+    assert len(list(tmp_path.glob("outputs/**/results.json"))) == ("variants=[naive]" in arguments)

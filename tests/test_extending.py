@@ -14,7 +14,7 @@ import pytest
 import torch
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from program import QUICK, ROOT, run
+from program import BRIEF, QUICK, ROOT, run
 
 import harness
 from harness import compare, comparison, new
@@ -22,15 +22,7 @@ from harness import list as listing
 from harness.config import directory
 from harness.errors import UsageError
 
-SHORT = [
-    "latency.processes=1",
-    "latency.max_processes=1",
-    "latency.seconds=0.01",
-    "device=cpu",
-    "worker.threads=1",
-    "lock=none",
-]
-SHORT += ["roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so that none are measured
+SHORT = [*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so that none are measured
 
 
 # An operation of one's own
@@ -241,6 +233,13 @@ def test_functions_of_one_s_own(tmp_path: Path) -> None:
     assert len(found.plot().axes) >= 1
     assert (tmp_path / "kept" / "results.json").exists()
     assert "test_extending.py" in found.document["config"]["op"]["variants"]["plain"]["fn"]
+
+
+def test_a_stray_argument_is_no_dim() -> None:
+    with pytest.raises(UsageError, match="stray: not an argument of compare"):
+        compare(variants={"a": torch.relu}, inputs=torch.ones(4), stray=1)
+    with pytest.raises(UsageError, match="did you mean op"):
+        compare("rmsnorm", hiden=64)
 
 
 def test_a_function_beside_an_operation_s_own() -> None:

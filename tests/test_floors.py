@@ -22,7 +22,8 @@ FLOORS = [
     ["harness.results"],
     ["harness.comparison"],
     ["harness.report", "harness.diff"],
-    ["harness.progress", "harness.sweep", "harness.report.__main__", "harness.doctor", "harness.__main__"],
+    ["harness.progress", "harness.recording", "harness.sweep"],
+    ["harness.report.__main__", "harness.doctor", "harness.__main__"],
     ["harness.notebook", "harness.list", "harness.new"],
 ]
 

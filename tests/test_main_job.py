@@ -38,8 +38,10 @@ def test_counts_are_per_call_whatever_is_recorded(main_job: Ran, active: int) ->
 
 def test_compiled_time_is_not_lost(main_job: Ran) -> None:
     """On the CPU a compiled call has no aten rows; its time is in its region and what that calls."""
-    row = main_job.rows["compiled"]
-    assert 0.1 < float(row["self_cpu_us"]) / float(row["latency_us"]) < 30
+    trace = strict_json(main_job.folder / "traces" / "compiled" / "trace.json")["traceEvents"]
+    regions = [event["dur"] for event in trace if event["name"] == "Torch-Compiled Region: 0/0"]
+    calls = [event["dur"] for event in trace if event["name"] == "harness.call"]
+    assert min(regions) <= float(main_job.rows["compiled"]["self_cpu_us"]) <= max(calls)
     assert "Torch-Compiled Region: 0/0" in main_job.operators["compiled"]
 
 

@@ -6,6 +6,7 @@ The costs of its kernels are those of the seed's table, so that what the program
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import neuroncore
@@ -90,11 +91,14 @@ def test_the_runtimes_events_are_no_operators(healthy: Ran) -> None:
 def test_self_cpu_is_what_the_operators_took_without_the_runtime_in_them(healthy: Ran) -> None:
     """Worked out anew from the trace of the eager variants, in which no operator holds another but rms_norm."""
     found = events(healthy, "naive")
-    active = sum(event["name"] == "harness.call" for event in found)
-    operators = [event for event in found if event.get("cat") == "cpu_op"]
-    runtime = [event for event in found if event.get("cat", "").startswith("privateuse1_")]
-    own = sum(event["dur"] for event in operators) - sum(event["dur"] for event in runtime)
-    assert float(healthy.rows["naive"]["self_cpu_us"]) == pytest.approx(own / active, rel=0.01)
+    totals = []
+    for call in [event for event in found if event["name"] == "harness.call"]:
+        inside = [event for event in found if call["ts"] <= event["ts"] < call["ts"] + call["dur"]]
+        operators = sum(event["dur"] for event in inside if event.get("cat") == "cpu_op")
+        runtime = sum(event["dur"] for event in inside if event.get("cat", "").startswith("privateuse1_"))
+        totals.append(operators - runtime)
+    undisturbed = [total for total in totals if total <= 3 * statistics.median(totals)]
+    assert float(healthy.rows["naive"]["self_cpu_us"]) == pytest.approx(statistics.mean(undisturbed), rel=0.01)
 
 
 def test_peak_memory_is_what_a_call_holds(healthy: Ran) -> None:

@@ -242,7 +242,8 @@ def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
         made_up.row("compiled", 5.0, flops_per_s=2e9, bound_share=0.2),
     ]
     peaks = {"flops_per_s": 1e12, "bytes_per_s": 1e10, "source": "a data sheet"}
-    svg = style.save(tmp_path, "roofline", lambda: roofline.draw(rows, {"flops": 1e4, "bytes": 1e4}, peaks, "title"))
+    work = {"flops": 1e4, "bytes": 1e4}
+    svg = style.save(tmp_path, "roofline", lambda: roofline.draw(rows, work, peaks, "title")).read_bytes()
     assert "bound by memory at 10.0 GFLOP/s; peaks: a data sheet" in said(svg)
     assert "naive: 10% of the bound" in said(svg)
     assert "compiled: 20% of the bound" in said(svg)

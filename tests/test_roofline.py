@@ -8,20 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from program import BRIEF
 
 from harness import compare, library, peaks, roofline
 from harness.errors import UsageError
 from harness.roofline import Bound
 from harness.settings import RooflineSettings, WorkerSettings
 
-QUICK = [
-    "latency.processes=1",
-    "latency.max_processes=1",
-    "latency.seconds=0.01",
-    "device=cpu",
-    "worker.threads=1",
-    "lock=none",
-]
 MACHINE = {"cpu": "made up", "cores": 2, "threads": 1, "memory_bytes": 1, "torch": "2"}
 
 
@@ -125,7 +118,7 @@ def test_the_peaks_of_this_machine(tmp_path: Path) -> None:
 
 def test_a_variant_s_share_of_the_bound(tmp_path: Path) -> None:
     known = ["roofline.flops_per_s=1e12", "roofline.bytes_per_s=1e9", "variants=[naive,fused]"]
-    found = compare("rmsnorm", dtype="float32", overrides=[*QUICK, *known], folder=tmp_path)
+    found = compare("rmsnorm", dtype="float32", overrides=[*BRIEF, *known], folder=tmp_path)
     assert found.document["device"]["peaks"] == {
         "flops_per_s": 1e12,
         "bytes_per_s": 1e9,
@@ -139,7 +132,7 @@ def test_a_variant_s_share_of_the_bound(tmp_path: Path) -> None:
 
 def test_more_than_the_machine_can_do_is_a_warning() -> None:
     known = ["roofline.flops_per_s=1", "roofline.bytes_per_s=1e15", "variants=[naive]"]
-    found = compare("rmsnorm", overrides=[*QUICK, *known])
+    found = compare("rmsnorm", overrides=[*BRIEF, *known])
     (warning,) = [warning for warning in found.warnings if "roofline" in warning]
     assert "naive reaches" in warning and "cannot be" in warning
 
@@ -166,7 +159,7 @@ def test_declared_work_is_held_against_what_is_seen(work: Any, said: str | None)
         variants={"product": product},
         inputs=(torch.randn(8, 16), torch.randn(16, 32)),
         work=work,
-        overrides=[*QUICK, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"],
+        overrides=[*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"],
     )
     doubts = [warning for warning in found.warnings if "op.work" in warning]
     assert len(doubts) == (said is not None)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.arguments import Parser
+from harness.arguments import Parser, exit_status
 from harness.diff.gate import LEVELS, refused
 from harness.errors import UsageError, unknown
 
@@ -24,19 +23,10 @@ exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the comman
 """
 
 
+@exit_status
 def main() -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return _run(_parser().parse_args())
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # as of `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    return _run(_parser().parse_args())
 
 
 def _run(asked: argparse.Namespace) -> int:

@@ -6,25 +6,15 @@ import sys
 from pathlib import Path
 
 from harness import results
-from harness.arguments import Parser
-from harness.errors import UsageError
+from harness.arguments import Parser, exit_status
 
 
+@exit_status
 def main() -> int:
     """Runs the program; returns its exit status."""
     parser = Parser(prog="python -m harness.report", description=__doc__, allow_abbrev=False)
     parser.add_argument("folder", type=Path, help="of a run or of a sweep: outputs/DATE/TIME")
-    try:
-        return remake(parser.parse_args().folder)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    return remake(parser.parse_args().folder)
 
 
 def remake(folder: Path) -> int:

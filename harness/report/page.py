@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.report.cells import Table
 from harness.results import Document
 
 MARKED = ("faster", "slower", "wrong", "failed", "degraded")  # cells that have a colour of their own
+TYPES = {".png": "png", ".svg": "svg+xml"}
 MOST_ROWS = 200  # of a table in the page itself; a browser takes seconds to lay out thousands
 ALTERNATIVES = {
     "comparison": "Latency and time by operator of each variant; the tables here hold the same numbers",
@@ -36,9 +38,10 @@ class Picture:
     alt: str
 
     @classmethod
-    def of(cls, name: str, svg: bytes) -> Picture:
-        """The chart called `name`."""
-        return cls(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}", ALTERNATIVES[name])
+    def of(cls, path: Path) -> Picture:
+        """The chart in a file."""
+        content = base64.b64encode(path.read_bytes()).decode()
+        return cls(f"data:image/{TYPES[path.suffix]};base64,{content}", ALTERNATIVES[path.stem])
 
 
 def of_run(
@@ -48,9 +51,10 @@ def of_run(
     operators: Sequence[Row],
     sentences: Sequence[str],
     warnings: Sequence[str],
-    charts: Mapping[str, bytes],
+    charts: Sequence[Path],
+    redraw: str = "",
 ) -> str:
-    """The page of a run; `charts` are SVGs by the names of their files."""
+    """The page of a run; `charts` are the files of its charts, `redraw` the command that draws the others."""
     tables = [cells.operator_table(operators, row["variant"], row["device"], most=None) for row in rows]
     return _render(
         "run.html",
@@ -64,7 +68,8 @@ def of_run(
         life=device.tables(rows),
         tables=[table for table in (_compile(document, rows), _roofline(rows), _errors(rows)) if table],
         stopped=f"Sampling ended: {document['stopped']}." if document["stopped"] else "",
-        charts={name: Picture.of(name, svg) for name, svg in charts.items()},
+        charts={path.stem: Picture.of(path) for path in charts},
+        redraw=redraw,
         command=document["command"],
         environment=_environment(document),
         config=document["config"],
@@ -78,7 +83,7 @@ def of_sweep(
     warnings: Sequence[str],
     comparison: Table,
     cases: Sequence[Mapping[str, Any]],
-    charts: Mapping[str, bytes],
+    charts: Sequence[Path],
     command: str,
     config: Mapping[str, Any],
     first: Document | None,
@@ -92,7 +97,7 @@ def of_sweep(
         warnings=warnings,
         comparison=comparison,
         cases=cases,
-        charts={name: Picture.of(name, svg) for name, svg in charts.items()},
+        charts={path.stem: Picture.of(path) for path in charts},
         command=command,
         environment=_environment(first) if first else {},
         config=config,
@@ -100,15 +105,19 @@ def of_sweep(
 
 
 def _render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
-    environment = jinja2.Environment(
+    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
+    return _templates().get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,  # names and reasons are the users'
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
-    return environment.get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
 
 
 def _environment(document: Document) -> dict[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import shlex
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from harness.report.charts import comparison, roofline, samples, style, timeline
 from harness.results import Document
 
 
-def write(folder: Path, document: Document) -> None:
-    """Writes the tables, the Markdown, the charts and the page of a run into its folder."""
+def write(folder: Path, document: Document, swept: bool = False) -> None:
+    """Writes the tables, the Markdown, the charts and the page of a run into its folder.
+
+    A case of a sweep (`swept`) gets only the comparison, as PNG: to draw them all costs a fifth of measuring it.
+    """
     rows, operators = derived.comparison(document), derived.operators(document)
     results.write_table(folder / "comparison.csv", derived.columns(list(document["case"]["dims"])), rows)
     results.write_table(folder / "operators.csv", derived.OPERATOR_COLUMNS, operators)
@@ -29,10 +33,15 @@ def write(folder: Path, document: Document) -> None:
     if captures is not None:
         with results.atomic(folder / "traces" / "README.md") as file:
             file.write(captures)
-    charts = _charts(folder, document, rows, operators)
+    if swept:
+        draw = {"comparison": lambda: comparison.draw(rows, operators, results.title(document))}
+        charts = _drawn(folder, draw, ("png",))
+    else:
+        charts = _drawn(folder, _charts(folder, document, rows, operators), style.FORMATS)
+    title, sentences, warnings = results.title(document), words.summary(document, rows), words.warnings(document)
+    redraw = shlex.join(["python", "-m", "harness.report", str(folder)]) if swept else ""
     with results.atomic(folder / "report.html") as file:
-        sentences, warnings = words.summary(document, rows), words.warnings(document)
-        file.write(page.of_run(document, results.title(document), rows, operators, sentences, warnings, charts))
+        file.write(page.of_run(document, title, rows, operators, sentences, warnings, charts, redraw))
 
 
 def show(folder: Path, document: Document) -> None:
@@ -71,36 +80,48 @@ def _markdown(document: Document, rows: list[derived.Row], operators: list[deriv
 
 def _charts(
     folder: Path, document: Document, rows: list[derived.Row], operators: list[derived.Row]
-) -> Mapping[str, bytes]:
-    """Draws what there is to draw; SVGs by the names of their files."""
+) -> dict[str, Callable[[], Any]]:
+    """What there is to draw, by the names of its files."""
     name, work, peaks = results.title(document), document["work"], document["device"].get("peaks")
     traces, taken = _traces(folder, document), derived.samples(document)
-    draw = {
+    charts = {
         "comparison": lambda: comparison.draw(rows, operators, name),
         "timeline": lambda: timeline.draw(rows, operators, traces, name),
         "samples": lambda: samples.draw(rows, taken, name),
     }
     if peaks and work and work["flops"] and work["bytes"]:
-        draw["roofline"] = lambda: roofline.draw(rows, work, peaks, name)
-    _draw(folder, draw)
-    return {chart: (folder / f"{chart}.svg").read_bytes() for chart in draw}
+        charts["roofline"] = lambda: roofline.draw(rows, work, peaks, name)
+    return charts
 
 
-def _draw(folder: Path, draw: Mapping[str, Callable[[], Any]]) -> None:
-    """Draws the first chart here and each other one in a fork, where forking is safe: drawing takes a second."""
+def _drawn(folder: Path, draw: Mapping[str, Callable[[], Any]], formats: Sequence[str]) -> list[Path]:
+    """Draws the first chart here and each other one in a fork, where forking is safe: drawing takes a second.
+
+    Returns the files for the page. Those that an earlier report drew, and this one does not, are removed.
+    """
+    files = {chart: [folder / f"{chart}.{suffix}" for suffix in style.FORMATS] for chart in page.ALTERNATIVES}
+    for chart, paths in files.items():
+        for path in paths:
+            if chart not in draw or path.suffix.lstrip(".") not in formats:
+                path.unlink(missing_ok=True)
+
+    def save(chart: str) -> Path:
+        return style.save(folder, chart, draw[chart], formats)
+
     first, *others = draw
     forks = {}
     if "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1:
         context = multiprocessing.get_context("fork")
-        forks = {chart: context.Process(target=style.save, args=(folder, chart, draw[chart])) for chart in others}
+        forks = {chart: context.Process(target=save, args=(chart,)) for chart in others}
     for process in forks.values():
         process.start()
-    style.save(folder, first, draw[first])
+    save(first)
     for process in forks.values():
         process.join()
     for chart in others:
         if chart not in forks or forks[chart].exitcode != 0:
-            style.save(folder, chart, draw[chart])  # what is wrong with it is raised here
+            save(chart)  # what is wrong with it is raised here
+    return [folder / f"{chart}.{formats[-1]}" for chart in draw]
 
 
 def _traces(folder: Path, document: Document) -> dict[str, list[Event]]:

@@ -41,11 +41,11 @@ def write(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str, 
 
     found = axes.found(rows)
     title = title_of(rows, found)
-    drawn = {}
+    drawn = []
     if found:
-        drawn["sweep"] = style.save(folder, "sweep", lambda: charts.draw_lines(rows, found, title))
+        drawn.append(style.save(folder, "sweep", lambda: charts.draw_lines(rows, found, title)))
     if len(found) > 1:
-        drawn["speedup"] = style.save(folder, "speedup", lambda: charts.draw_map(rows, found, title))
+        drawn.append(style.save(folder, "speedup", lambda: charts.draw_map(rows, found, title)))
     done = [job for job in jobs if job.missing is None]
     text = page.of_sweep(
         title,

@@ -53,7 +53,7 @@ def warnings(document: Document) -> list[str]:
             more = "latency.processes=3" if alone else f"latency.seconds={4 * settings['seconds']:g}"
             found.append(
                 f"{row['variant']}: its ratio is known only as {_range(row)}, because its samples scatter {scatter} "
-                f"(samples.png); try {more}, or a quieter machine"
+                f"(samples.csv); try {more}, or a quieter machine"
             )
     return found
 

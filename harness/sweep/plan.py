@@ -79,16 +79,7 @@ def read(folder: Path) -> Plan:
 
     Raises UsageError where there is none, or where another version of the harness wrote it.
     """
-    path = folder / FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"{folder}: no {FILE} there; not the folder of a sweep") from error
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema_version {version}, where this harness reads {SCHEMA_VERSION}")
+    content = results.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
     cases = tuple(
         Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
         for case in content["cases"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,22 +21,28 @@ INTERVAL_S = 1.0  # seldom enough to be lost in what is measured meanwhile
 
 
 @contextlib.contextmanager
-def watch(folder: Path, plan: Plan, left: Sequence[int]) -> Iterator[None]:
-    """Tells of each failure as soon as its case has ended; on a terminal, also what is done, running and left."""
-    watcher = _Watch(folder, plan, left)
-    thread = threading.Thread(target=watcher.follow, daemon=True)
+def watch(folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool) -> Iterator[Callable[[int], None]]:
+    """Tells of each failure as soon as its case has ended; on a terminal, also what is done, running and left.
+
+    Where cases are measured `elsewhere`, it looks for itself. Else it starts no thread, which would be one more thing
+    that runs while a case is measured, and looks when it is told the number of the case that comes next.
+    """
+    watcher = _Watch(folder, plan, left, elsewhere)
+    thread = threading.Thread(target=watcher.follow, daemon=True) if elsewhere else None
     with watcher.progress:
-        thread.start()
+        if thread is not None:
+            thread.start()
         try:
-            yield
+            yield watcher.before
         finally:
             watcher.over.set()
-            thread.join()
+            if thread is not None:
+                thread.join()
             watcher.look()
 
 
 class _Watch:
-    def __init__(self, folder: Path, plan: Plan, left: Sequence[int]):
+    def __init__(self, folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool):
         self.folder = folder
         self.open = {number: _stamps(folder / plan.cases[number].folder) for number in left}
         self.cases = plan.cases
@@ -51,6 +57,7 @@ class _Watch:
             TimeRemainingColumn(),
             console=self.console,
             refresh_per_second=2,
+            auto_refresh=elsewhere,
             disable=not wanted(),
             transient=True,
         )
@@ -60,6 +67,11 @@ class _Watch:
     def follow(self) -> None:
         while not self.over.wait(INTERVAL_S):
             self.look()
+
+    def before(self, number: int) -> None:
+        """Looks, and shows the case that is about to start."""
+        self.look()
+        self._show([self.cases[number].name])
 
     def look(self) -> None:
         """Takes in the cases that have started and ended since the last look."""
@@ -85,7 +97,7 @@ class _Watch:
         parts = [f"{self.failed} failed"] if self.failed else []
         if running:
             parts.append(f"running: {running[0]}" if len(running) == 1 else f"{len(running)} running")
-        self.progress.update(self.task, state="  ".join(parts))
+        self.progress.update(self.task, state="  ".join(parts), refresh=True)
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,7 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
     legend = _legend(operators, key, fills)
     slots = [SLOT if row in timed else SHORT for row in rows]
     bottom = BOTTOM + style.legend_height(legend) if timed else style.MARGIN
-    figure = Figure(figsize=(style.WIDTH, style.HEAD + sum(slots) + bottom))
-    axes = style.panel(figure, LEFT, style.HEAD, 0.25, bottom)
-    axes.set_ylim(sum(slots), 0)  # in inches
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    figure, axes = style.listing(slots, LEFT, bottom)
     unit = _scale(axes, rows, key)
     top, ticks = 0.0, dict[float, str]()
     for row, slot, latency in zip(rows, slots, cells.with_interval(rows), strict=True):

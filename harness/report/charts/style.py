@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from matplotlib.ticker import FuncFormatter
 from harness import results
 from harness.comparison import Row
 
+FORMATS = ("png", "svg")  # the page takes the last
 WIDTH = 10.0  # inches, of every chart
 MARGIN = 0.15  # inches around it
 HEAD = 0.7  # inches that its title and the line below it take
@@ -89,17 +89,17 @@ def applied() -> Iterator[None]:
         yield
 
 
-def save(folder: Path, name: str, draw: Callable[[], Figure]) -> bytes:
-    """Writes what `draw` makes as NAME.png and NAME.svg, in the style of the harness; returns the SVG."""
-    svg = io.BytesIO()
+def save(folder: Path, name: str, draw: Callable[[], Figure], formats: Sequence[str] = FORMATS) -> Path:
+    """Writes what `draw` makes as NAME.png and NAME.svg, in the style of the harness; returns the last file."""
     with applied():
         figure = draw()
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-        with results.atomic(folder / f"{name}.png") as file:
-            figure.savefig(cast(TextIO, file).buffer, format="png")
-    with results.atomic(folder / f"{name}.svg") as file:
-        file.write(svg.getvalue().decode())
-    return svg.getvalue()
+        for suffix in formats:
+            path = folder / f"{name}.{suffix}"
+            with results.atomic(path) as file:
+                # without a date, so that equal results make equal files
+                metadata = {"Date": None} if suffix == "svg" else None
+                figure.savefig(cast(TextIO, file).buffer, format=suffix, metadata=metadata)
+    return path
 
 
 def operator_fills(operators: Sequence[Row], key: str) -> dict[str, Fill]:
@@ -133,6 +133,16 @@ def panel(figure: Figure, left: float, top: float, right: float, bottom: float) 
     """Axes with such distances, in inches, from the edges of their figure."""
     width, height = figure.get_size_inches()
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
+
+
+def listing(heights: Sequence[float], left: float, bottom: float) -> tuple[Figure, Axes]:
+    """A figure of rows below one another, their heights and its margins in inches; y is inches from the top."""
+    figure = Figure(figsize=(WIDTH, HEAD + sum(heights) + bottom))
+    axes = panel(figure, left, HEAD, 0.25, bottom)
+    axes.set_ylim(sum(heights), 0)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return figure, axes
 
 
 def label(axes: Axes, y: float, name: str, said: str, ok: bool) -> None:

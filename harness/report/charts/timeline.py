@@ -94,11 +94,7 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], traces: Mapping[str, Seq
     heights = [NAME + (lanes[row["variant"]].height + AFTER if row["variant"] in lanes else 0) for row in rows]
     legend = style.legend_of(fills) if calls else []
     bottom = BOTTOM + style.legend_height(legend) if calls else style.MARGIN
-    figure = Figure(figsize=(style.WIDTH, style.HEAD + sum(heights) + bottom))
-    axes = style.panel(figure, LEFT, style.HEAD, 0.25, bottom)
-    axes.set_ylim(sum(heights), 0)  # in inches
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    figure, axes = style.listing(heights, LEFT, bottom)
     longest = max((call.length for call in calls.values()), default=1)
     unit = cells.Unit.of([longest / 1e3])
     axes.set_xlim(0, ROOM * longest / 1e3 / unit.microseconds)
