@@ -27,9 +27,6 @@ log = logging.getLogger("harness")
 
 def main() -> int:
     """Runs the program; returns its exit status."""
-    if help.asked(sys.argv[1:]):
-        print(help.text(sys.argv[1:]))
-        return 0
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would otherwise print over several lines
     statuses: list[int] = []
@@ -42,6 +39,9 @@ def main() -> int:
 
     job.__module__ = "__main__"
     try:
+        if help.asked(sys.argv[1:]):
+            print(help.text(sys.argv[1:]))
+            return 0
         hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(job)()
         status = max(statuses, default=0)
     except (UsageError, HydraException, OmegaConfBaseException, ValueError) as error:
@@ -53,7 +53,7 @@ def main() -> int:
     except YAMLError as error:
         return usage(UsageError(f"{' '.join(str(error).split())}: not valid YAML"))
     except OSError as error:
-        if not composed and not sweeping():
+        if error.filename is not None and not composed and not sweeping():
             return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
         status = cannot_write(error)
     except Stopped:

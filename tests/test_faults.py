@@ -94,7 +94,12 @@ def left_running(cwd: Path) -> list[list[str]]:
 
 
 def start(*arguments: str, cwd: Path, largest_file: int = resource.RLIM_INFINITY) -> subprocess.Popen[str]:
-    """Starts the program in a process group of its own, as a shell does."""
+    """Starts the program in a process group of its own that Ctrl-C reaches, as a shell does."""
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # where the tests run in the background it is ignored
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
+
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(cwd)}
     return subprocess.Popen(
         [sys.executable, "-m", "harness", *arguments],
@@ -104,7 +109,7 @@ def start(*arguments: str, cwd: Path, largest_file: int = resource.RLIM_INFINITY
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY)),
+        preexec_fn=prepare,
     )
 
 

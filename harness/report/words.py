@@ -182,7 +182,8 @@ def _unranked(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) ->
     if row["reason"]:
         return f"{name} is not ranked: {row['reason'].rstrip('.')}."
     if base["speedup"] is None:
-        return f"{name} is not ranked, for want of a baseline."
+        idle = measured[base["variant"]]["idle"]
+        return f"{name} is not ranked, for want of a baseline{' that does something' if idle else ''}."
     return f"{name} is not ranked: a call is as short as the loop around it."
 
 

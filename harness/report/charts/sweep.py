@@ -26,6 +26,7 @@ PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what
 LEFT, BETWEEN = 0.95, 0.3
 FOOT = 0.16  # of a panel's height: where crosses stand for what has no result
 GOOD = ("ok", "degraded")
+ROOM = 1.5  # an interval may raise its axis to so many times the largest value
 WIDE = 8.0  # an axis whose largest value is so many times its smallest is logarithmic
 TICKS = 9  # with fewer values than this each has its tick
 LABELS = 16  # a map with more columns than this has no words in its cells
@@ -48,7 +49,7 @@ def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
     legend = _legend(rows, variants)
     height = style.HEAD + len(strips) * (ABOVE + PANEL + BELOW) + style.legend_height(legend)
     figure = Figure(figsize=(style.WIDTH, height))
-    left_out = False
+    left_out = cut = False
     for number, (axis, key, name) in enumerate(strips):
         others = [other for other in axes if other is not axis]
         parts = swept.groups(rows, others)
@@ -60,14 +61,15 @@ def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
         for place, part in enumerate(shown):
             left = LEFT + place * (width + BETWEEN)
             panel = style.panel(figure, left, top, style.WIDTH - left - width, height - top - PANEL)
-            _lines(panel, parts[part], axis, key, variants, scale)
+            cut |= _lines(panel, parts[part], axis, key, variants, scale)
             _horizontal(panel, axis)
             panel.tick_params(axis="y", labelleft=place == 0)
             if place == 0:
                 panel.set_ylabel(f"{name}, {scale.unit.name}")
             panel.set_title(style.shorten(swept.named(others, part), int(width * 13)), loc="left", fontsize=9.5)
-    few = "; panels for some values only, sweep.csv has all" if left_out else ""
-    style.heading(figure, title, f"per call, with intervals; grey foot: failed, wrong, skipped or missing{few}")
+    further = "; triangles: the interval goes on" if cut else ""
+    further += "; panels for some values only, sweep.csv has all" if left_out else ""
+    style.heading(figure, title, f"per call, with intervals; grey foot: failed, wrong, skipped or missing{further}")
     style.legend(figure, legend, LEFT)
     return figure
 
@@ -119,17 +121,21 @@ class _Scale:
 
     @classmethod
     def of(cls, rows: Sequence[Row], key: str) -> _Scale:
-        values = [row[key] for row in rows if row[key] and row["status"] in GOOD]
-        low, high = min(values, default=0.0), max(values, default=1.0)
+        """Holds all values, and their intervals as far as these leave the values readable."""
+        good = [row for row in rows if row[key] and row["status"] in GOOD]
+        low, high = (edge([row[key] for row in good], default=1.0) for edge in (min, max))
+        if key == "latency_us":
+            high = max(high, min(max((row["latency_hi_us"] for row in good), default=0.0), ROOM * high))
         unit = cells.Unit.of([high])
         low, high = low / unit.microseconds, high / unit.microseconds
         if low and high > WIDE * low:
             return cls(low / 3, high * 1.5, True, unit, empty=False)
-        return cls(0.0, high * 1.15, False, unit, empty=not values)
+        return cls(0.0, high * 1.15, False, unit, empty=not good)
 
 
-def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Sequence[str], vertical: _Scale) -> None:
-    scale = vertical.unit.microseconds
+def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Sequence[str], vertical: _Scale) -> bool:
+    """Draws a line for each variant; whether an interval had to be cut."""
+    scale, cut = vertical.unit.microseconds, False
     if any(row["status"] not in GOOD for row in rows):
         panel.add_patch(Rectangle((0, 0), 1, FOOT, transform=panel.transAxes, facecolor="#eeeeee", zorder=0))
     for number, name in enumerate(variants):
@@ -151,8 +157,16 @@ def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Seq
         )  # fmt: skip
         if key == "latency_us":
             lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
+            beyond = [place for place, end in zip(x, upper, strict=True) if end > vertical.high]
+            below = [place for place, end in zip(x, lower, strict=True) if end < vertical.low]
+            cut |= bool(beyond or below)
             lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
             panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
+            for places, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
+                panel.plot(
+                    places, [height] * len(places), marker, transform=panel.get_xaxis_transform(), markersize=6,
+                    color=look["color"], clip_on=False,
+                )  # fmt: skip
         lost = [axis.at(row) for row in mine if row["status"] not in GOOD]
         foot = [FOOT * (number + 0.5) / len(variants)] * len(lost)
         panel.plot(
@@ -167,6 +181,7 @@ def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Seq
     panel.grid(axis="y")
     if vertical.empty:
         panel.set_yticks([])
+    return cut
 
 
 def _horizontal(panel: Axes, axis: Axis) -> None:
