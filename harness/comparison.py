@@ -40,13 +40,16 @@ def columns(dims: list[str]) -> list[str]:
 def comparison(document: Document) -> list[Row]:
     """The rows of comparison.csv, in the order of the configuration."""
     case, latency = document["case"], document["config"]["latency"]
-    seconds = by_process(document)
+    every, seconds = _every(document), by_process(document)
     rows = document["measurements"]
     base = next(row for row in rows if row["variant"] == case["baseline"])
     reference = seconds[case["baseline"]] if base["status"] in (OK, DEGRADED) and not base["idle"] else []
     confidence = statistics.level(latency["confidence"], len(rows) - 1)
-    floor = _floor(reference, seconds[TWIN], latency)
-    table = [_row(document, row, seconds[row["variant"]], reference, confidence, floor) for row in rows]
+    floor = _floor(every[case["baseline"]] if reference else [], every[TWIN], latency)
+    table = [
+        _row(document, row, seconds[row["variant"]], reference, confidence, floor) | _quantiles(every[row["variant"]])
+        for row in rows
+    ]
     baseline = next(row for row in table if row["variant"] == case["baseline"])
     for row in table:
         row["break_even_calls"] = _break_even(row, baseline)
@@ -74,7 +77,12 @@ def samples(document: Document) -> list[Row]:
 
 
 def by_process(document: Document) -> dict[str, list[np.ndarray]]:
-    """Each variant's seconds per call in every process, in the order of rounds."""
+    """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
+    return statistics.undisturbed(_every(document), TWIN)
+
+
+def _every(document: Document) -> dict[str, list[np.ndarray]]:
+    """The same of all rounds."""
     names = [row["variant"] for row in document["measurements"]] + [TWIN]
     return statistics.by_process(document["samples"]["rows"], names)
 
@@ -140,17 +148,22 @@ def _latency(seconds: list[np.ndarray], confidence: float) -> Row:
     if not measured:
         return {"processes": 0, "samples": 0}
     typical = statistics.interval(measured, confidence)
-    everything = np.concatenate(measured)
-    low, high = np.percentile(everything, (5, 95)) * 1e6
     return {
         "latency_us": typical.value * 1e6,
         "latency_lo_us": typical.low * 1e6,
         "latency_hi_us": typical.high * 1e6,
-        "latency_p5_us": float(low),
-        "latency_p95_us": float(high),
         "processes": len(measured),
-        "samples": len(everything),
+        "samples": sum(map(len, measured)),
     }
+
+
+def _quantiles(seconds: list[np.ndarray]) -> Row:
+    """Of all samples: who asks for the slowest calls asks for the disturbed ones too."""
+    measured = [group for group in seconds if len(group)]
+    if not measured:
+        return {}
+    low, high = np.percentile(np.concatenate(measured), (5, 95)) * 1e6
+    return {"latency_p5_us": float(low), "latency_p95_us": float(high)}
 
 
 def _ratio(

@@ -84,12 +84,16 @@ class _Run:
 
     def _widest(self) -> float | None:
         """The largest half-width of the intervals of the ratios."""
-        seconds = statistics.by_process(self.samples, [*self.rows, TWIN])
+        seconds = self._seconds()
         others = [name for name in self.rows if name != self.case.baseline.name]
         confidence = statistics.level(self.settings.latency.confidence, len(others))
         pairs = [statistics.paired(seconds[self.case.baseline.name], seconds[name]) for name in others]
         widths = [statistics.interval(pair, confidence).half_width for pair in pairs if pair]
         return max(widths, default=None)
+
+    def _seconds(self) -> dict[str, list[Any]]:
+        """Each variant's samples by process, without the disturbed rounds."""
+        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, TWIN]), TWIN)
 
     def _process(self, names: list[str], thorough: bool, seconds: float) -> bool:
         """One process; False where it died and its variants have to be measured by another."""
@@ -171,7 +175,7 @@ class _Run:
             return
         device["peaks"] = found
         bound, cached = roofline.bound(work, found), device["device"] == "cpu" and self.settings.latency.cache == "warm"
-        seconds = statistics.by_process(self.samples, [*self.rows, TWIN])
+        seconds = self._seconds()
         for name, row in self.rows.items():
             groups = [group for group in seconds[name] if len(group)]
             if row.status not in (OK, DEGRADED) or row.idle or not groups:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BOOTSTRAPS = 999
+DISTURBED = 1.2  # times what the yardstick takes in a quiet round
 ALIKE = 0.05  # a difference that matters to nobody who chooses between implementations
 TRIMMED = 0.17  # of the processes, at each end: one of six, two of twelve
 
@@ -65,6 +66,21 @@ def by_process(samples: list[list], names: list[str]) -> dict[str, list[np.ndarr
     for name, process, _, _, seconds in samples:
         collected[name, process].append(seconds)
     return {name: [np.array(collected[name, process]) for process in processes] for name in names}
+
+
+def undisturbed(seconds: dict[str, list[np.ndarray]], yardstick: str) -> dict[str, list[np.ndarray]]:
+    """The same without the rounds in which the machine was disturbed, as `yardstick` tells.
+
+    That is a name which nothing is compared with, so that to choose by it favours nobody. A round stays in which it
+    took little more than in the fastest fifth of its process's rounds; a fifth of them always do.
+    """
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
+    for process, told in enumerate(seconds[yardstick]):
+        quiet = told <= DISTURBED * np.percentile(told, 20) if len(told) else np.array([], bool)
+        for name, groups in seconds.items():
+            group = groups[process]
+            kept[name].append(group[: len(quiet)][quiet[: len(group)]] if len(told) else group)
+    return kept
 
 
 def paired(baseline: list[np.ndarray], other: list[np.ndarray]) -> list[np.ndarray]:

@@ -244,6 +244,34 @@ def test_a_kill_loses_nothing_that_was_finished(swept: Path, tmp_path: Path, ins
         assert written(folder)["000-float32"] == done["000-float32"]
 
 
+def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
+    """Neither the measuring process, hanging in C, nor what a variant has started."""
+    (tmp_path / "stuck.py").write_text(
+        "import ctypes, os, subprocess\n"
+        "def forever(x, weight):\n"
+        "    child = subprocess.Popen(['sleep', '1000'])\n"
+        "    open('pids.part', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "    os.rename('pids.part', 'pids')\n"
+        "    ctypes.PyDLL(None).sleep(1000)\n"
+    )
+    stuck = ("variants=[naive,stuck]", "+op.variants.stuck.fn=stuck.forever")
+    program = start("device=cpu", *stuck, *QUICK, cwd=tmp_path)
+    wait_for((tmp_path / "pids").exists)
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert all(map(running, pids))
+    program.kill()
+    program.communicate()
+    wait_for(lambda: not any(map(running, pids)), 30)
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there and not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_a_command_at_fault_in_one_case_harms_no_other(tmp_path: Path) -> None:
     """Known only where it is measured: there is no such device here."""
     ran = run("-m", "device=cuda,cpu", "variants=[naive,fused]", *QUICK, cwd=tmp_path)

@@ -36,6 +36,35 @@ def test_one_process_gives_a_bootstrap_over_its_rounds() -> None:
     assert found.half_width < 0.02
 
 
+def test_disturbed_rounds_are_left_out_and_nobody_is_favoured() -> None:
+    """A disturbance slows one variant more than another; the scatter of a block stays out of the choice."""
+    rng = np.random.default_rng(0)
+    disturbed = np.where(rng.random(400) < 0.6, 1.0, 0.0)
+    seconds = {
+        name: [centre * np.exp(rng.normal(0, 0.1, 400) + cost * disturbed)]
+        for name, centre, cost in (
+            ("naive", 1.0, 0.7),
+            ("copy", 1.0, 0.7),
+            ("compiled", 2.0, 1.4),
+            ("(twin)", 1.0, 0.7),
+        )
+    }
+    kept = statistics.undisturbed(seconds, "(twin)")
+    assert {len(groups[0]) for groups in kept.values()} == {len(kept["naive"][0])}
+    assert 80 <= len(kept["naive"][0]) <= 200
+    assert np.median(kept["naive"][0] / kept["copy"][0]) == pytest.approx(1.0, abs=0.03)
+    assert np.median(kept["compiled"][0] / kept["naive"][0]) == pytest.approx(2.0, rel=0.05)
+    assert np.median(seconds["compiled"][0] / seconds["naive"][0]) > 3
+
+
+def test_rounds_stay_paired_where_a_variant_has_fewer_and_all_stay_without_a_twin() -> None:
+    told = np.array([1.0, 9.0, 1.0, 1.0, 9.0, 1.0])
+    seconds = {"naive": [np.arange(6.0), np.arange(3.0)], "late": [np.arange(3.0), np.arange(3.0)]}
+    kept = statistics.undisturbed(seconds | {"(twin)": [told, np.array([])]}, "(twin)")
+    assert [list(group) for group in kept["naive"]] == [[0, 2, 3, 5], [0, 1, 2]]
+    assert [list(group) for group in kept["late"]] == [[0, 2], [0, 1, 2]]
+
+
 def test_ratios_are_paired_within_rounds() -> None:
     drift = np.linspace(1, 10, 50)
     ratios = statistics.paired([2 * drift], [drift])

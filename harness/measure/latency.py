@@ -19,6 +19,7 @@ from harness.devices import Device
 from harness.measure.subject import Subject
 
 UNRECORDED = 2
+SETTLING = 0.25  # a compiled call gets a tenth faster over its first thousand calls
 LEAST_CALLS = 5
 BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call to it
 MOST_CALLS = 10_000
@@ -58,19 +59,28 @@ class Sampler:
         self._device, self._grad, self._random = device, mode != "forward", random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
         self._failed, self._blame, self._restore = failed, blame, restore
+        self._begun = time.perf_counter()
         self._calls: dict[str, Callable[[], object]] = {}
         self._number: dict[str, int] = {}
 
     def warm(self) -> None:
         """Calls each subject until its block size is known; what compiles late does so here."""
+        self._begun = time.perf_counter()
         for subject in self._subjects:
             self._guarded(subject.name, partial(self._enter, subject))
 
     def rounds(self, seconds: float) -> list[Sample]:
-        """Samples of whole rounds: at least a few, then as many as fit into `seconds`."""
+        """Samples of whole rounds: at least a few, then as many as fit into `seconds`.
+
+        A quarter of them, from the start of `warm` on, settles what only calls can, and is not recorded.
+        """
+        self._rounds(self._begun + SETTLING * seconds, 0)
+        return self._rounds(time.perf_counter() + (1 - SETTLING) * seconds, LEAST_ROUNDS)
+
+    def _rounds(self, until: float, least: int) -> list[Sample]:
         samples: list[Sample] = []
-        start, done = time.perf_counter(), 0
-        while self._calls and (done < LEAST_ROUNDS or time.perf_counter() - start < seconds):
+        done = 0
+        while self._calls and (done < least or time.perf_counter() < until):
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
