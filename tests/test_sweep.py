@@ -58,8 +58,9 @@ def test_each_case_has_a_complete_folder_with_a_short_name(swept: Ran) -> None:
     folder = swept.cwd / swept.folder
     cases = sorted(path.name for path in folder.iterdir() if path.is_dir())
     assert cases == ["000-softmax-rows_4", "001-softmax-rows_2", "002-rmsnorm-rows_4", "003-rmsnorm-rows_2"]
+    contract = {"comparison.csv", "operators.csv", "samples.csv", "results.json", "comparison.md", "comparison.png"}
     for case in cases:
-        assert {"comparison.csv", "results.json", "traces"} <= {path.name for path in (folder / case).iterdir()}
+        assert contract | {"report.html", "traces"} <= {path.name for path in (folder / case).iterdir()}
     command = json.loads((folder / cases[3] / "results.json").read_text())["command"]
     assert "op=rmsnorm op.dims.rows=2" in command
     assert "hydra" not in command
@@ -168,7 +169,16 @@ def test_the_report_is_made_again_from_what_is_there(copy: Path) -> None:
     assert ran.status == 0, ran.err
     assert [row["status"] for row in table(copy / "sweep.csv")] == ["ok"] * 4 + ["missing"] * 4
     assert "not started" in (copy / "report.html").read_text()
-    assert (copy / "000-softmax-rows_4" / "comparison.csv").exists()
+    case = copy / "000-softmax-rows_4"
+    assert {"comparison.csv", "comparison.svg", "timeline.png", "samples.svg"} <= {path.name for path in case.iterdir()}
+    assert "is a case of a sweep" not in (case / "report.html").read_text()
+
+
+def test_a_case_s_page_says_how_the_other_charts_are_drawn(swept: Ran) -> None:
+    case = swept.folder / "001-softmax-rows_2"
+    assert not (swept.cwd / case / "timeline.png").exists()
+    assert "<h2>Timeline</h2>" not in (page := (swept.cwd / case / "report.html").read_text())
+    assert f"python -m harness.report {swept.cwd / case}" in page
 
 
 def test_results_of_another_version_are_named(copy: Path) -> None:
