@@ -145,9 +145,10 @@ def _run(config: DictConfig) -> int:
         failure.clear(folder)
     told = progress(case.label) if alone else nullcontext(lambda text: None)
     document = record(case, settings, plain, command(), folder, told, swept=not alone)
+    from harness import comparison
     from harness.report import run as report
 
-    warnings = report.words.warnings(document)
+    warnings = report.words.warnings(document, comparison.comparison(document))
     if alone:
         report.show(folder, document)
     elif warnings:  # a line a case

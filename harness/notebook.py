@@ -121,7 +121,7 @@ class Comparison:
     @property
     def warnings(self) -> list[str]:
         """What was seen that a reader should know of, its likely cause, and what to try."""
-        return words.warnings(self.document)
+        return words.warnings(self.document, self.rows)
 
     def plot(self) -> Figure:
         """comparison.png as a figure: latency and time by operator of each variant."""

@@ -155,13 +155,14 @@ def _end_with_parent() -> None:
         if connection.wait([parent.sentinel], timeout):
             os.killpg(0, signal.SIGKILL)
 
-    if not hasattr(fcntl, "F_SETSIG"):
+    try:
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
+    except (AttributeError, OSError):  # not Linux, or a sandbox that lacks it
         threading.Thread(target=wait, args=(None,), daemon=True).start()
-        return
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
-    wait(0)  # it may have ended before
+    else:
+        wait(0)  # it may have ended before
 
 
 def start_method(device: str) -> str:

@@ -175,12 +175,12 @@ def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
 
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
     document = main_job.results | {"warnings": ["used 1.3 cores; try", "used 1,900 cores; try", "other; try"]}
-    told = words.warnings(document)
+    told = words.warnings(document, comparison.comparison(document))
     assert told[:2] == ["used 1,900 cores; try (the most of 2 processes)", "other; try"]
 
 
 def test_every_warning_says_what_to_try(main_job: Ran) -> None:
-    for warning in words.warnings(main_job.results):
+    for warning in words.warnings(main_job.results, comparison.comparison(main_job.results)):
         assert re.search(r": .*; (try|end|raise|\w+\.\w+)|; it comes with", warning), warning
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import shlex
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ def write(folder: Path, document: Document, swept: bool = False) -> None:
         charts = _drawn(folder, draw, ("png",))
     else:
         charts = _drawn(folder, _charts(folder, document, rows, operators), style.FORMATS)
-    title, sentences, warnings = results.title(document), words.summary(document, rows), words.warnings(document)
+    title, sentences, warnings = results.title(document), words.summary(document, rows), words.warnings(document, rows)
     redraw = shlex.join(["python", "-m", "harness.report", str(folder)]) if swept else ""
     with results.atomic(folder / "report.html") as file:
         file.write(page.of_run(document, title, rows, operators, sentences, warnings, charts, redraw))
@@ -74,7 +75,7 @@ def _markdown(document: Document, rows: list[derived.Row], operators: list[deriv
     tables += device.tables(rows)
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
     return markdown.page(
-        results.title(document), words.summary(document, rows), tables, words.warnings(document), footer
+        results.title(document), words.summary(document, rows), tables, words.warnings(document, rows), footer
     )
 
 
@@ -108,11 +109,15 @@ def _drawn(folder: Path, draw: Mapping[str, Callable[[], Any]], formats: Sequenc
     def save(chart: str) -> Path:
         return style.save(folder, chart, draw[chart], formats)
 
+    def save_apart(chart: str) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is this process's to handle
+        save(chart)
+
     first, *others = draw
     forks = {}
     if "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1:
         context = multiprocessing.get_context("fork")
-        forks = {chart: context.Process(target=save, args=(chart,)) for chart in others}
+        forks = {chart: context.Process(target=save_apart, args=(chart,)) for chart in others}
     for process in forks.values():
         process.start()
     save(first)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import comparison as derived
 from harness.comparison import Row
 from harness.measure.trace import GUARDS
 from harness.report import cells
@@ -35,9 +34,8 @@ def summary(document: Document, rows: Sequence[Row]) -> list[str]:
     return sentences + [_unranked(row, base, measured) for row in rows if row not in ranked and row["verdict"] is None]
 
 
-def warnings(document: Document) -> list[str]:
+def warnings(document: Document, rows: Sequence[Row]) -> list[str]:
     """Troubles of the whole run, then of each variant: what was seen, the likely cause, what to try."""
-    rows = derived.comparison(document)
     noise = next((row["noise_floor"] for row in rows if row["noise_floor"]), 0.0)
     found = _merged(document["warnings"])
     if noise > NOISY:

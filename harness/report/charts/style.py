@@ -23,6 +23,10 @@ from harness import results
 from harness.comparison import Row
 
 FORMATS = ("png", "svg")  # the page takes the last
+OPTIONS: dict[str, dict[str, Any]] = {
+    "png": {"pil_kwargs": {"compress_level": 1}},  # a fifth faster to draw, for a quarter more bytes
+    "svg": {"metadata": {"Date": None}},  # so that equal results make equal files
+}
 WIDTH = 10.0  # inches, of every chart
 MARGIN = 0.15  # inches around it
 HEAD = 0.7  # inches that its title and the line below it take
@@ -96,9 +100,7 @@ def save(folder: Path, name: str, draw: Callable[[], Figure], formats: Sequence[
         for suffix in formats:
             path = folder / f"{name}.{suffix}"
             with results.atomic(path) as file:
-                # without a date, so that equal results make equal files
-                metadata = {"Date": None} if suffix == "svg" else None
-                figure.savefig(cast(TextIO, file).buffer, format=suffix, metadata=metadata)
+                figure.savefig(cast(TextIO, file).buffer, format=suffix, **OPTIONS[suffix])
     return path
 
 
