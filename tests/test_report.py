@@ -173,6 +173,16 @@ def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
     assert sentences(rows, [made_up.measurement("naive"), made_up.measurement("x")]) == [said_of_it]
 
 
+def test_an_interval_that_tells_nothing_is_not_spelled_out() -> None:
+    naive = made_up.row("naive", 20.0, speedup=1.0, verdict="baseline")
+    known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
+    wild = made_up.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
+    assert cells.with_interval([wild]) == ["20.00 µs (unknown)"]
+    assert cells.ratio(wild) == "1.70× (unknown)"
+    (said_of_it,) = sentences([naive, wild], [made_up.measurement("naive"), made_up.measurement("wild")])
+    assert "is not clearly faster or slower (known to no factor of ten)" in said_of_it
+
+
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
     document = main_job.results | {"warnings": ["used 1.3 cores; try", "used 1,900 cores; try", "other; try"]}
     told = words.warnings(document, comparison.comparison(document))

@@ -78,7 +78,7 @@ def interval(change: Interval | None) -> str:
     numbers = (change.value, change.low, change.high)
     plain = all(1 / FACTOR < number < FACTOR for number in numbers)
     value, low, high = (signed(number) if plain else cells.times_factor(number) for number in numbers)
-    return f"{value} ({low} to {high})"
+    return f"{value} {cells.UNKNOWN if cells.vague(*numbers) else f'({low} to {high})'}"
 
 
 def signed(change: float) -> str:

@@ -12,6 +12,8 @@ from harness.comparison import Row
 NOTHING = "n/a"
 FEW_OPERATORS = 12
 WIDE = 0.5  # the half-width from which an interval is written by its bounds
+VAGUE = 10  # an interval that reaches so many times beyond its value, either way, tells nothing
+UNKNOWN = "(unknown)"
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ def with_interval(rows: Sequence[Row]) -> list[str]:
         low, high = row["latency_lo_us"], row["latency_hi_us"]
         half = (high - low) / 2 / row["latency_us"]
         span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
+        span = UNKNOWN if vague(row["latency_us"], low, high) else span
         texts.append(f"{unit.number(row['latency_us'])} {unit.name} {span}")
     return texts
 
@@ -135,7 +138,14 @@ def ratio(row: Row) -> str:
         return NOTHING
     if row["verdict"] == "baseline":
         return "1.00×"
-    return f"{times_factor(row['speedup'])} ({digits(row['speedup_lo'], 3)}–{digits(row['speedup_hi'], 3)})"
+    value, low, high = (row[key] for key in ("speedup", "speedup_lo", "speedup_hi"))
+    span = UNKNOWN if vague(value, low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
+    return f"{times_factor(value)} {span}"
+
+
+def vague(value: float, low: float, high: float) -> bool:
+    """Whether an interval is so wide that its bounds would only pretend to be known."""
+    return high > VAGUE * value or low < value / VAGUE
 
 
 def times_factor(value: float) -> str:

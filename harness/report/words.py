@@ -49,8 +49,9 @@ def warnings(document: Document, rows: Sequence[Row]) -> list[str]:
             settings, alone = document["config"]["latency"], row["processes"] == 1
             scatter = "within its one process" if alone else "between processes"
             more = "latency.processes=3" if alone else f"latency.seconds={4 * settings['seconds']:g}"
+            known = "to no factor of ten" if _vague(row) else f"only as {_range(row)}"
             found.append(
-                f"{row['variant']}: its ratio is known only as {_range(row)}, because its samples scatter {scatter} "
+                f"{row['variant']}: its ratio is known {known}, because its samples scatter {scatter} "
                 f"(samples.csv); try {more}, or a quieter machine"
             )
     return found
@@ -68,7 +69,8 @@ def _verdict(row: Row, base: Row) -> str:
     elif row["verdict"] == "same":
         clauses.append(f"is as fast, within ±{cells.percent(row['noise_floor'])} ({_range(row)})")
     else:
-        clauses.append(f"is not clearly faster or slower ({_range(row)} times as fast)")
+        known = "known to no factor of ten" if _vague(row) else f"{_range(row)} times as fast"
+        clauses.append(f"is not clearly faster or slower ({known})")
     mine, gaps = row["device_gap_us"], base["device_gap_us"]
     if mine is not None and gaps and gaps > GAPS * base["latency_us"]:
         spent = _time(mine) if mine else "no time"
@@ -171,7 +173,8 @@ def _memory(row: Row, base: Row) -> list[str]:
 def _unranked(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) -> str:
     name = row["variant"]
     if row["status"] != "ok":
-        ratio = f" It ran at {_range(row)} times the speed of {base['variant']}." if row["speedup"] else ""
+        told = row["speedup"] and not _vague(row)
+        ratio = f" It ran at {_range(row)} times the speed of {base['variant']}." if told else ""
         rest = " It is the baseline, so nothing is ranked." if row is base and row["speedup"] is None else ""
         verb = "" if row["status"] == "failed" else "is "
         return f"{name} {verb}{row['status']}: {(row['reason'] or 'no reason known').rstrip('.')}.{ratio}{rest}"
@@ -213,7 +216,12 @@ def _guards(measurement: Mapping[str, Any]) -> float:
 
 
 def _range(row: Row) -> str:
+    """`1.02 to 1.07`."""
     return f"{cells.digits(row['speedup_lo'], 3)} to {cells.digits(row['speedup_hi'], 3)}"
+
+
+def _vague(row: Row) -> bool:
+    return cells.vague(row["speedup"], row["speedup_lo"], row["speedup_hi"])
 
 
 def _share(us: float, row: Row) -> str:

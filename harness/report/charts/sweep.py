@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Affine2D
 
 from harness.comparison import Row
@@ -128,9 +128,11 @@ class _Scale:
             high = max(high, min(max((row["latency_hi_us"] for row in good), default=0.0), ROOM * high))
         unit = cells.Unit.of([high])
         low, high = low / unit.microseconds, high / unit.microseconds
-        if low and high > WIDE * low:
-            return cls(low / 3, high * 1.5, True, unit, empty=False)
-        return cls(0.0, high * 1.15, False, unit, empty=not good)
+        log = bool(low and high > WIDE * low)
+        low, high = (low / 1.3, high * 1.5) if log else (0.0, high * 1.15)
+        if any(row["status"] not in GOOD for row in rows):  # the foot lies below all values
+            low = (low / high**FOOT) ** (1 / (1 - FOOT)) if log else -high * FOOT / (1 - FOOT)
+        return cls(low, high, log, unit, empty=not good)
 
 
 def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Sequence[str], vertical: _Scale) -> bool:
@@ -175,7 +177,12 @@ def _lines(panel: Axes, rows: Sequence[Row], axis: Axis, key: str, variants: Seq
         )  # fmt: skip
     if vertical.log:
         panel.set_yscale("log")
+        near = vertical.high < 100 * vertical.low  # then there may be but one power of ten
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if near else (1,)))
         panel.yaxis.set_minor_locator(NullLocator())
+    else:
+        ticks = MaxNLocator(5).tick_values(0, vertical.high)
+        panel.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if 0 <= tick <= vertical.high]))
     panel.set_ylim(vertical.low, vertical.high)
     panel.yaxis.set_major_formatter(style.thousands())
     panel.grid(axis="y")
