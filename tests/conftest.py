@@ -11,6 +11,7 @@ from program import QUICK, Ran, run
 DEAR = ("on_the_core", "swept", "healthy", "ran", "desk", "profiles")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests of each dear fixture, for --dist loadgroup."""
     for item in items:
