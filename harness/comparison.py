@@ -40,7 +40,8 @@ def columns(dims: list[str]) -> list[str]:
 def comparison(document: Document) -> list[Row]:
     """The rows of comparison.csv, in the order of the configuration."""
     case, latency = document["case"], document["config"]["latency"]
-    every, seconds = _every(document), by_process(document)
+    every = _every(document)
+    seconds = statistics.undisturbed(every, TWIN)
     rows = document["measurements"]
     base = next(row for row in rows if row["variant"] == case["baseline"])
     reference = seconds[case["baseline"]] if base["status"] in (OK, DEGRADED) and not base["idle"] else []

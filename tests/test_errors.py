@@ -65,21 +65,23 @@ def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], 
         assert part in ran.error
 
 
-def test_an_operation_with_a_missing_key(tmp_path: Path) -> None:
-    (tmp_path / "conf" / "op").mkdir(parents=True)
-    (tmp_path / "conf" / "op" / "mine.yaml").write_text("name: mine\ndims: {rows: 2}\nbaseline: a\nvariants: {}\n")
-    ran = run("--config-dir", "conf", "op=mine", cwd=tmp_path)
+def refused(cwd: Path, op: str, text: str) -> str:
+    """The line that refuses an operation whose file holds `text`."""
+    (cwd / "conf" / "op").mkdir(parents=True)
+    (cwd / "conf" / "op" / f"{op}.yaml").write_text(text)
+    ran = run("--config-dir", "conf", f"op={op}", cwd=cwd)
     assert ran.status == 2
-    assert "op.inputs" in ran.error
-    assert "missing" in ran.error
+    return ran.error
+
+
+def test_an_operation_with_a_missing_key(tmp_path: Path) -> None:
+    said = refused(tmp_path, "mine", "name: mine\ndims: {rows: 2}\nbaseline: a\nvariants: {}\n")
+    assert "op.inputs" in said
+    assert "missing" in said
 
 
 def test_a_configuration_that_is_not_yaml(tmp_path: Path) -> None:
-    (tmp_path / "conf" / "op").mkdir(parents=True)
-    (tmp_path / "conf" / "op" / "broken.yaml").write_text("name: broken\nvariants: {a: [\n")
-    ran = run("--config-dir", "conf", "op=broken", cwd=tmp_path)
-    assert ran.status == 2
-    assert "broken.yaml" in ran.error
+    assert "broken.yaml" in refused(tmp_path, "broken", "name: broken\nvariants: {a: [\n")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def write(folder: Path, document: Document, swept: bool = False) -> None:
 
     A case of a sweep (`swept`) gets only the comparison, as PNG: to draw them all costs a fifth of measuring it.
     """
-    rows, operators = derived.comparison(document), derived.operators(document)
+    rows, operators, title = derived.comparison(document), derived.operators(document), results.title(document)
     results.write_table(folder / "comparison.csv", derived.columns(list(document["case"]["dims"])), rows)
     results.write_table(folder / "operators.csv", derived.OPERATOR_COLUMNS, operators)
     results.write_table(folder / "samples.csv", derived.SAMPLE_COLUMNS, derived.samples(document))
@@ -35,11 +35,10 @@ def write(folder: Path, document: Document, swept: bool = False) -> None:
         with results.atomic(folder / "traces" / "README.md") as file:
             file.write(captures)
     if swept:
-        draw = {"comparison": lambda: comparison.draw(rows, operators, results.title(document))}
-        charts = _drawn(folder, draw, ("png",))
+        charts = _drawn(folder, {"comparison": lambda: comparison.draw(rows, operators, title)}, ("png",))
     else:
         charts = _drawn(folder, _charts(folder, document, rows, operators), style.FORMATS)
-    title, sentences, warnings = results.title(document), words.summary(document, rows), words.warnings(document, rows)
+    sentences, warnings = words.summary(document, rows), words.warnings(document, rows)
     redraw = shlex.join(["python", "-m", "harness.report", str(folder)]) if swept else ""
     with results.atomic(folder / "report.html") as file:
         file.write(page.of_run(document, title, rows, operators, sentences, warnings, charts, redraw))
@@ -100,11 +99,10 @@ def _drawn(folder: Path, draw: Mapping[str, Callable[[], Any]], formats: Sequenc
 
     Returns the files for the page. Those that an earlier report drew, and this one does not, are removed.
     """
-    files = {chart: [folder / f"{chart}.{suffix}" for suffix in style.FORMATS] for chart in page.ALTERNATIVES}
-    for chart, paths in files.items():
-        for path in paths:
-            if chart not in draw or path.suffix.lstrip(".") not in formats:
-                path.unlink(missing_ok=True)
+    for chart in page.ALTERNATIVES:
+        for suffix in style.FORMATS:
+            if chart not in draw or suffix not in formats:
+                (folder / f"{chart}.{suffix}").unlink(missing_ok=True)
 
     def save(chart: str) -> Path:
         return style.save(folder, chart, draw[chart], formats)
