@@ -21,8 +21,9 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
-from harness import capture, explorer
-from harness.config import NeuronSettings
+from harness.configuration.schema import NeuronSettings
+from harness.devices import neuron_artefacts as capture
+from harness.devices import neuron_explorer as explorer
 from harness.devices.neuron import Neuron
 from harness.measure import trace
 from variants.rmsnorm import fused, naive

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from programs import ROOT, progress
 
-from harness import compare, library
-from harness.notebook import Comparison
-from harness.report import cells, markdown
-from harness.report.cells import Table
+from harness import compare
+from harness.configuration import compose as library
+from harness.report import markdown
+from harness.report import tables as cells
+from harness.report.notebook import Comparison
+from harness.report.tables import Table
 
 START, END = "<!-- table: benchmarks/operations.py -->", "<!-- end -->"
 MODES = ("forward", "forward_backward")

@@ -71,7 +71,7 @@ def sweep(cases: int, *overrides: str) -> Path:
 
 def swept(cases: int, *overrides: str) -> dict[str, float]:
     """The time and the memory of a sweep, of which measuring is told apart."""
-    from harness import runner
+    from harness.execution import run_case as runner
 
     own = psutil.Process()
     seconds: list[float] = []
@@ -106,9 +106,10 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 def process(runs: int) -> dict[str, float]:
     """One process's share of a case, in a process of its own and within this one."""
-    from harness import runner, worker
-    from harness.measurement import TWIN
-    from harness.process import Process
+    from harness.execution import run_case as runner
+    from harness.execution import worker
+    from harness.execution.process import Process
+    from harness.results.measurement import TWIN
 
     tasks: list[Any] = []
 
@@ -124,7 +125,9 @@ def process(runs: int) -> dict[str, float]:
     task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
 
     def apart() -> None:
-        mine = Process("harness.worker:run", task, [*task.variants, TWIN], "cpu", {}, Path("worker.log"), 60.0)
+        mine = Process(
+            "harness.execution.worker:run", task, [*task.variants, TWIN], "cpu", {}, Path("worker.log"), 60.0
+        )
         for kind, _, payload in mine.messages():
             assert kind not in ("died", "broken"), payload
             if kind == "done":
@@ -148,7 +151,9 @@ def gathering(cases: int) -> dict[str, float]:
     """Gathering finished cases, against pandas that reads their tables."""
     import pandas
 
-    from harness.sweep import gather, gathering, plan
+    from harness.report.sweep_report import gather
+    from harness.results import plan
+    from harness.results import sweep as gathering
 
     folder = sweep(2, *BRIEF)
     made = plan.read(folder)

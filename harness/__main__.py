@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,11 +17,14 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from harness import help
-from harness.arguments import cannot_write, flushed
-from harness.composing import as_usage_error
-from harness.config import directory, parse, resolved
-from harness.errors import CaseError, UsageError
+from harness.configuration import help
+from harness.configuration.command_line import cannot_write, flushed
+from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.schema import directory, parse, resolved
+
+if TYPE_CHECKING:
+    from harness.results.folder import Document
 
 log = logging.getLogger("harness")
 
@@ -69,7 +73,8 @@ def end(status: int) -> int:
         if status == 130:
             print("interrupted", file=sys.stderr)
         return status
-    from harness.sweep import closing, plan
+    from harness.report import sweep_report as closing
+    from harness.results import plan
 
     folder = Path(HydraConfig.get().sweep.dir)
     if not (folder / plan.FILE).exists():
@@ -99,9 +104,9 @@ def run(config: DictConfig, trace: bool = False) -> int:
         if trace:
             raise
         if sweeping():
-            from harness.sweep import failure
+            from harness.results import sweep
 
-            return failure.record(output(), error)  # the sweep tells of it
+            return sweep.record_failure(output(), error)  # the sweep tells of it
         if isinstance(error, UsageError):
             return usage(error)
         if isinstance(error, CaseError):
@@ -134,19 +139,25 @@ def usage(error: UsageError) -> int:
 def _run(config: DictConfig) -> int:
     plain = resolved(config)
     case, settings = parse(plain)
-    from harness.progress import progress
-    from harness.recording import record
-    from harness.sweep import failure
+    from harness.execution.progress import progress
+    from harness.execution.run_case import run_case
+    from harness.results import sweep
 
     folder, alone = output(), not sweeping()
     if plain["resume"] is not None and alone:
         raise UsageError(f"resume={plain['resume']}: continues a sweep; add -m, or sweep=NAME")
     if not alone:
-        failure.clear(folder)
+        sweep.clear_failure(folder)
     told = progress(case.label) if alone else nullcontext(lambda text: None)
-    document = record(case, settings, plain, command(), folder, told, swept=not alone)
-    from harness import comparison
-    from harness.report import run as report
+
+    def write_report(folder: Path, document: Document) -> None:
+        from harness.report import run_report
+
+        run_report.write(folder, document, swept=not alone)
+
+    document = run_case(case, settings, plain, command(), folder, told, write_report, ["harness.report.run_report"])
+    from harness.report import run_report as report
+    from harness.results import comparison
 
     warnings = report.words.warnings(document, comparison.comparison(document))
     if alone:

@@ -1,7 +1,7 @@
 """The doctor: which devices are here, and whether one is fit to be measured; `python -m harness.doctor device=neuron`.
 
 It exits 0 where the device is fit, 1 where it is not, 2 where the command is at fault. What costs nothing to know a run
-checks as well (harness.fitness), and refuses; what has to be tried is tried here alone.
+checks as well (harness.devices.preflight), and refuses; what has to be tried is tried here alone.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import capture, explorer, fitness
-from harness.arguments import exit_status
-from harness.config import DEVICES, NeuronSettings, ProfileSettings
-from harness.environment import worker_environment
-from harness.errors import UsageError, one_line, unknown
+from harness.configuration.command_line import exit_status
+from harness.configuration.errors import UsageError, one_line, unknown
+from harness.configuration.schema import DEVICES, NeuronSettings, ProfileSettings
+from harness.devices import neuron_artefacts as capture
+from harness.devices import neuron_explorer as explorer
+from harness.devices import preflight as fitness
+from harness.execution.environment import worker_environment
 
 if TYPE_CHECKING:
-    from harness.devices import Device
+    from harness.devices.base import Device
 
 USAGE = f"usage: python -m harness.doctor [device={'|'.join(DEVICES)}]"
 OK, NONE, WARN, UNFIT = "ok", "-", "warn", "UNFIT"

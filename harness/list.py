@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import library
-from harness.arguments import exit_status
-from harness.config import parse
-from harness.errors import UsageError
-from harness.operation import Case, resolve
+from harness.configuration import compose as library
+from harness.configuration.command_line import exit_status
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import Case, resolve
+from harness.configuration.schema import parse
 from harness.report import terminal
-from harness.report.cells import Table
+from harness.report.tables import Table
 
 USAGE = "usage: python -m harness.list [--config-dir DIR] [KEY=VALUE …]   (such as device=cpu)"
 
@@ -76,7 +76,7 @@ def _variants(case: Case) -> str:
 
 def _skipped(case: Case, device: Any) -> str:
     """A reason for each variant that would not be measured, and for a function that is not there."""
-    from harness.worker import unmet
+    from harness.execution.worker import unmet
 
     operation, found = case.operation, []
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import library
-from harness.arguments import exit_status
-from harness.errors import UsageError
+from harness.configuration import compose as library
+from harness.configuration.command_line import exit_status
+from harness.configuration.errors import UsageError
 
 USAGE = "usage: python -m harness.new NAME   (writes NAME.py and conf/op/NAME.yaml into the current folder)"
-TEMPLATES = Path(__file__).with_name("templates")
+TEMPLATES = Path(__file__).parent / "configuration" / "templates"
 PLACEHOLDER = "my_op"  # the name that the templates go by
 
 

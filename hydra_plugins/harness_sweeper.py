@@ -20,7 +20,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, flag_override, read_write
 
 if TYPE_CHECKING:
-    from harness.sweep.plan import Plan
+    from harness.results.plan import Plan
 
 
 class CaseSweeper(BasicSweeper):
@@ -35,10 +35,10 @@ class CaseSweeper(BasicSweeper):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
         if config.resume is not None:
-            from harness.sweep import resume
+            from harness.results import plan
 
             with read_write(config.hydra):
-                config.hydra.sweep.dir = str(resume.locate(str(config.resume), Path(config.hydra.sweep.dir)))
+                config.hydra.sweep.dir = str(plan.locate(str(config.resume), Path(config.hydra.sweep.dir)))
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
 
     def sweep(self, arguments: list[str]) -> None:
@@ -46,14 +46,14 @@ class CaseSweeper(BasicSweeper):
 
         Raises UsageError, before anything has run, for a sweep of which any case cannot be measured as asked.
         """
-        from harness.errors import CaseError, one_line
-        from harness.sweep import resume
-        from harness.sweep.watch import watch
+        from harness.configuration.errors import CaseError, one_line
+        from harness.execution.progress import watch
+        from harness.results.sweep import remaining
 
         plan = self._plan(arguments)
         folder = Path(self.config.hydra.sweep.dir)
         if self.config.resume is not None:
-            left = resume.remaining(folder, plan)
+            left = remaining(folder, plan)
         else:
             self._found(folder, plan)
             left = list(range(len(plan.cases)))
@@ -83,8 +83,8 @@ class CaseSweeper(BasicSweeper):
             self.launcher.launch([job], initial_job_idx=index)  # one by one, as it keeps the configurations of all
 
     def _plan(self, arguments: list[str]) -> Plan:
-        from harness.errors import UsageError
-        from harness.sweep import plan
+        from harness.configuration.errors import UsageError
+        from harness.results import plan
 
         loader = self.hydra_context.config_loader
         overrides = OverridesParser.create(config_loader=loader).parse_overrides([*self._parse_config(), *arguments])
@@ -112,8 +112,8 @@ class CaseSweeper(BasicSweeper):
 
     def _found(self, folder: Path, plan: Plan) -> None:
         """Makes the sweep's folder."""
-        from harness.errors import UsageError
-        from harness.sweep.plan import FILE
+        from harness.configuration.errors import UsageError
+        from harness.results.plan import FILE
 
         if (folder / FILE).exists():
             raise UsageError(f"hydra.sweep.dir={folder}: holds a sweep already; continue it by resume={folder}")

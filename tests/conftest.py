@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from program import QUICK, Ran, run
+from cli import QUICK, Ran, run
 
 
 @pytest.fixture(scope="session")

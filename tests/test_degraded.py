@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from program import QUICK, ROOT, Ran, run
+from cli import QUICK, ROOT, Ran, run
 
 
 def compiled(cwd: Path, function: str, *arguments: str, **variables: str) -> Ran:
@@ -23,7 +23,7 @@ def compiled(cwd: Path, function: str, *arguments: str, **variables: str) -> Ran
 
 
 def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
-    ran = compiled(tmp_path, "awkward.recompiles_always")
+    ran = compiled(tmp_path, "adversarial_variants.recompiles_always")
     assert ran.status == 1
     row = ran.rows["mine"]
     assert row["status"] == "degraded"
@@ -32,7 +32,7 @@ def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
 
 
 def test_what_dynamo_leaves_alone_is_not_compiled(tmp_path: Path) -> None:
-    row = compiled(tmp_path, "awkward.never_compiles").rows["mine"]
+    row = compiled(tmp_path, "adversarial_variants.never_compiles").rows["mine"]
     assert row["status"] == "degraded"
     assert "eager" in row["reason"]
     assert row["graphs"] == "0"
@@ -80,7 +80,7 @@ def test_many_compiled_variants_of_one_function_are_all_compiled(tmp_path: Path)
     ran = run(
         "device=cpu",
         f"variants=[naive,{','.join(names)}]",
-        *(f"+op.variants.{name}.fn=awkward.counts_up" for name in names),
+        *(f"+op.variants.{name}.fn=adversarial_variants.counts_up" for name in names),
         *(f"+op.variants.{name}.compile.fullgraph=true" for name in names),
         *QUICK,
         cwd=tmp_path,
@@ -94,7 +94,7 @@ def test_who_recompiles_is_the_one_degraded(tmp_path: Path) -> None:
     ran = run(
         "device=cpu",
         "variants=[naive,compiled,mine]",
-        "+op.variants.mine.fn=awkward.recompiles_always",
+        "+op.variants.mine.fn=adversarial_variants.recompiles_always",
         "+op.variants.mine.compile.dynamic=false",
         *QUICK,
         cwd=tmp_path,

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli import Ran, run
 from hydra import compose, initialize_config_dir
-from program import Ran, run
 
-from harness import results
-from harness.config import directory, parse, resolved
-from harness.diff.difference import Settings, VariantDifference, difference
-from harness.diff.gate import refused
-from harness.errors import UsageError
-from harness.measurement import TWIN, Measurement, Outcome
+from harness.configuration.errors import UsageError
+from harness.configuration.schema import directory, parse, resolved
+from harness.diff.difference import Settings, VariantDifference, difference, refused
+from harness.results import folder as results
+from harness.results.measurement import TWIN, Measurement, Outcome
 
 Document = dict[str, Any]
 Make = Callable[..., Path]

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from program import QUICK, ROOT, Ran, run
+from cli import QUICK, ROOT, Ran, run
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 

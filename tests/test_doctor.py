@@ -8,10 +8,11 @@ from pathlib import Path
 
 import neuroncore
 import pytest
-from program import Ran, run
-from simulated import of_package, on_core
+from cli import Ran, run
+from neuron_runner import of_package, on_core
 
-from harness import doctor, fitness
+from harness import doctor
+from harness.devices import preflight as fitness
 
 
 def lines(ran: Ran, mark: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from program import QUICK, run
+from cli import QUICK, run
 
 COMPOSED = [
     (["op=rmsnrom"], ["op=rmsnrom", "did you mean rmsnorm?", "softmax"]),

@@ -12,15 +12,16 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from cli import BRIEF, QUICK, ROOT, run
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from program import BRIEF, QUICK, ROOT, run
 
 import harness
-from harness import compare, comparison, new
+from harness import compare, new
 from harness import list as listing
-from harness.config import directory
-from harness.errors import UsageError
+from harness.configuration.errors import UsageError
+from harness.configuration.schema import directory
+from harness.results import comparison
 
 SHORT = [*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so that none are measured
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import QUICK, ROOT, run, table
+from cli import QUICK, ROOT, run, table
 
-from harness.sweep import gathering
+from harness.results import sweep as gathering
 
 PICKY = ("-m", "dtype=float32,bfloat16", "device=cpu", "variants=[naive,picky]", "+op.variants.picky.fn=faults.picky")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from program import QUICK, ROOT, Ran, run, strict_json
+from cli import QUICK, ROOT, Ran, run, strict_json
 
-from harness.comparison import columns
+from harness.results.comparison import columns
 
 CONTRACT = (
     "op,variant,status,reason,device,dtype,mode,dim_rows,dim_hidden,latency_us,latency_lo_us,latency_hi_us,speedup,"

@@ -12,11 +12,11 @@ from pathlib import Path
 import neuroncore
 import pytest
 import torch
-from program import Ran, strict_json
-from simulated import SIX, of_package, on_core
+from cli import Ran, strict_json
+from neuron_runner import SIX, of_package, on_core
 
 from harness.devices.neuron import _accepted
-from harness.process import start_method
+from harness.execution.process import start_method
 
 TABLE = {  # calls and device time per call of the variant, µs
     "naive": {

@@ -13,12 +13,13 @@ from typing import Any
 
 import neuroncore
 import pytest
-from program import QUICK, ROOT, run
+from cli import QUICK, ROOT, run
 
-from harness import library, runner
-from harness.config import parse
-from harness.measurement import Measurement
-from harness.operation import DTYPES, MODES
+from harness.configuration import compose as library
+from harness.configuration.operation import DTYPES, MODES
+from harness.configuration.schema import parse
+from harness.execution import run_case as runner
+from harness.results.measurement import Measurement
 
 OPS = [name for name in library.names() if "/" not in name]
 PEAKS = ("roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15")  # so that none are measured
@@ -116,8 +117,8 @@ def measure_all() -> dict[str, list[dict[str, Any]]]:
 
     import torch
 
-    from harness import worker
-    from harness.task import Task
+    from harness.execution import worker
+    from harness.execution.process import Task
 
     found = {}
     for op in OPS:

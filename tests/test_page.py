@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import made_up
 import pytest
-from program import Ran
+import synthetic_results
+from cli import Ran
 
-from harness import results
-from harness.report import run as report
-from harness.report import sweep as sweep_report
+from harness.report import run_report as report
+from harness.report import sweep_report
+from harness.results import folder as results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
 
@@ -41,8 +41,10 @@ def browser() -> Iterator[Any]:
 def run_page(main_job: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's page with an awkward name, and a variant that failed with an awkward reason."""
     folder = tmp_path_factory.mktemp("page") / "run"
-    made_up.renamed(main_job.folder, folder, {"fused": made_up.AWKWARD})
-    document = made_up.with_status(results.read(folder), "failed", "<script>alert(1)</script> & more", "compiled")
+    synthetic_results.renamed(main_job.folder, folder, {"fused": synthetic_results.AWKWARD})
+    document = synthetic_results.with_status(
+        results.read(folder), "failed", "<script>alert(1)</script> & more", "compiled"
+    )
     document["config"]["op"]["note"] = "</pre><b>bold</b>"
     report.write(folder, document)
     return folder / "report.html"
@@ -52,7 +54,7 @@ def run_page(main_job: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sweep_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep's page with ten thousand rows."""
     folder = tmp_path_factory.mktemp("sweep")
-    rows, jobs = made_up.sweep({"rows": range(1, 60), "hidden": range(64, 64 * 58, 64)})
+    rows, jobs = synthetic_results.sweep({"rows": range(1, 60), "hidden": range(64, 64 * 58, 64)})
     assert len(rows) > 10_000
     sweep_report.write(folder, rows, jobs, "python -m harness -m op=rmsnorm", {"op": {"name": "rmsnorm"}})
     return folder / "report.html"
@@ -92,14 +94,14 @@ def press(page: Any, table: str, header: str) -> None:
 
 def test_a_run_shows_all_that_it_has(opened: Any, run_page: Path, main_job: Ran) -> None:
     page = opened(run_page)
-    assert column(page, "comparison", 1) == ["naive", made_up.AWKWARD, "compiled"]
+    assert column(page, "comparison", 1) == ["naive", synthetic_results.AWKWARD, "compiled"]
     text = page.inner_text("body")
     for heading in ("Comparison", "Timeline", "Operators", "Samples", "Make it again", "Environment", "Configuration"):
         assert heading in text
-    assert f"{made_up.AWKWARD}: operators, per call" in text
+    assert f"{synthetic_results.AWKWARD}: operators, per call" in text
     assert page.inner_text("#command") == main_job.results["command"]
     assert "<script>alert(1)</script> & more" in page.inner_text("#verdict")
-    assert page.inner_text("#verdict li >> nth=0").startswith(made_up.AWKWARD)
+    assert page.inner_text("#verdict li >> nth=0").startswith(synthetic_results.AWKWARD)
     page.click("summary")
     assert "note: </pre><b>bold</b>" in page.inner_text("#configuration")
     assert "fn: variants.rmsnorm.naive" in page.inner_text("#configuration")
@@ -116,11 +118,11 @@ def test_charts_stand_in_the_page_and_are_described(opened: Any, run_page: Path)
 def test_tables_sort_by_number_and_by_name(opened: Any, run_page: Path) -> None:
     page = opened(run_page)
     press(page, "comparison", "Variant")
-    assert column(page, "comparison", 1) == ["compiled", made_up.AWKWARD, "naive"]
+    assert column(page, "comparison", 1) == ["compiled", synthetic_results.AWKWARD, "naive"]
     press(page, "comparison", "Operator calls")
-    assert column(page, "comparison", 1) == ["naive", made_up.AWKWARD, "compiled"]
+    assert column(page, "comparison", 1) == ["naive", synthetic_results.AWKWARD, "compiled"]
     press(page, "comparison", "Operator calls")
-    assert column(page, "comparison", 1) == [made_up.AWKWARD, "naive", "compiled"]  # n/a stays last
+    assert column(page, "comparison", 1) == [synthetic_results.AWKWARD, "naive", "compiled"]  # n/a stays last
     assert page.get_attribute("#comparison th[aria-sort]", "aria-sort") == "ascending"
 
 

@@ -13,19 +13,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import made_up
 import pytest
+import synthetic_results
+from cli import ROOT, Ran, run, table
 from matplotlib.collections import LineCollection
-from program import ROOT, Ran, run, table
 
-from harness import comparison, results
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import axes, cells, words
-from harness.report import run as report
-from harness.report import sweep as sweep_report
+from harness.report import run_report as report
+from harness.report import summary as words
+from harness.report import sweep_report
+from harness.report import swept_keys as axes
+from harness.report import tables as cells
 from harness.report.charts import roofline, samples, style, timeline
 from harness.report.charts import sweep as sweep_charts
+from harness.results import comparison
+from harness.results import folder as results
 
 CHARTS = ("comparison", "timeline", "samples")
 
@@ -71,7 +74,9 @@ def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
 @pytest.mark.parametrize("lost", [["fused"], ["naive"], ["compiled", "fused"], ["naive", "fused", "compiled"]])
 @pytest.mark.parametrize("status", ["failed", "skipped"])
 def test_charts_say_what_has_no_result(main_job: Ran, tmp_path: Path, lost: list[str], status: str) -> None:
-    document = made_up.with_status(main_job.results, status, "RuntimeError: no_such $kernel$ (latency)", *lost)
+    document = synthetic_results.with_status(
+        main_job.results, status, "RuntimeError: no_such $kernel$ (latency)", *lost
+    )
     for texts in written(tmp_path, document).values():
         for name in lost:
             assert name in texts
@@ -79,12 +84,12 @@ def test_charts_say_what_has_no_result(main_job: Ran, tmp_path: Path, lost: list
 
 
 def test_names_are_drawn_as_they_are(main_job: Ran, tmp_path: Path) -> None:
-    names = {"naive": "a_$b^2$_c", "fused": "多 line\nname", "compiled": made_up.AWKWARD}
-    folder = made_up.renamed(main_job.folder, tmp_path / "run", names)
+    names = {"naive": "a_$b^2$_c", "fused": "多 line\nname", "compiled": synthetic_results.AWKWARD}
+    folder = synthetic_results.renamed(main_job.folder, tmp_path / "run", names)
     for texts in written(folder, results.read(folder)).values():
         assert "a_$b^2$_c" in texts
         assert r"\u591a line name" in texts
-        assert made_up.AWKWARD in texts.replace("&lt;", "<").replace("&gt;", ">")
+        assert synthetic_results.AWKWARD in texts.replace("&lt;", "<").replace("&gt;", ">")
 
 
 def test_equal_results_make_equal_charts(main_job: Ran, tmp_path: Path) -> None:
@@ -115,7 +120,7 @@ def test_a_wrong_command_is_told_in_a_line(tmp_path: Path, arguments: list[str])
 
 
 def test_a_report_needs_no_torch() -> None:
-    code = "import sys, harness.report.run, harness.report.sweep; sys.exit('torch' in sys.modules)"
+    code = "import sys, harness.report.run_report, harness.report.sweep_report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
@@ -129,15 +134,17 @@ def sentences(rows: list, measurements: list) -> list[str]:
 
 def test_what_a_compiled_variant_does_is_said() -> None:
     known = {"device": "neuron", "device_gap_us": 400.0, "device_busy_us": 2000.0, "noise_floor": 0.02}
-    naive = made_up.row(
+    naive = synthetic_results.row(
         "naive", 2520.0, device_executions=6, operator_calls=6, speedup=1.0, verdict="baseline", **known
     )
-    compiled = made_up.row(
+    compiled = synthetic_results.row(
         "compiled", 400.0, device_executions=1, operator_calls=1, speedup=6.3, speedup_lo=6.1, speedup_hi=6.4,
         verdict="faster", compile_s=21.0, break_even_calls=11_000, device_gap_us=0.0, device_busy_us=360.0,
     )  # fmt: skip
     guards = [{"operator": "TorchDynamo Cache Lookup", "calls": 1, "self_cpu_us": 8.0}]
-    (told,) = sentences([naive, compiled], [made_up.measurement("naive"), made_up.measurement("compiled", guards)])
+    (told,) = sentences(
+        [naive, compiled], [synthetic_results.measurement("naive"), synthetic_results.measurement("compiled", guards)]
+    )
     assert told == (
         "compiled does in one device execution what naive does in six, is 6.30 times as fast (6.10 to 6.40), spends no "
         "time in gaps between executions where naive spends 400 µs, took 21.0 s to compile and pays for itself after "
@@ -147,12 +154,14 @@ def test_what_a_compiled_variant_does_is_said() -> None:
 
 
 def test_the_same_work_under_another_name_is_said() -> None:
-    naive = made_up.row("naive", 20.0, operator_calls=6, speedup=1.0, verdict="baseline", noise_floor=0.02)
-    fused = made_up.row(
+    naive = synthetic_results.row("naive", 20.0, operator_calls=6, speedup=1.0, verdict="baseline", noise_floor=0.02)
+    fused = synthetic_results.row(
         "fused", 20.0, operator_calls=1, speedup=1.0, speedup_lo=0.99, speedup_hi=1.01, verdict="same", noise_floor=0.02
     )
     inner = [{"operator": "aten::mul", "calls": 27, "self_cpu_us": 1.0}]
-    (told,) = sentences([naive, fused], [made_up.measurement("naive", inner), made_up.measurement("fused", inner)])
+    (told,) = sentences(
+        [naive, fused], [synthetic_results.measurement("naive", inner), synthetic_results.measurement("fused", inner)]
+    )
     assert "does in one operator call what naive does in six" in told
     assert "is as fast, within ±2.0% (0.990 to 1.01)" in told
     assert "It is the same work under another name: it enters 27 operators" in told
@@ -168,18 +177,20 @@ def test_the_same_work_under_another_name_is_said() -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
-    naive = made_up.row("naive", 20.0, speedup=1.0, verdict="baseline")
-    rows = [naive, made_up.row("x", 20.0, **known)]
-    assert sentences(rows, [made_up.measurement("naive"), made_up.measurement("x")]) == [said_of_it]
+    naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
+    rows = [naive, synthetic_results.row("x", 20.0, **known)]
+    assert sentences(rows, [synthetic_results.measurement("naive"), synthetic_results.measurement("x")]) == [said_of_it]
 
 
 def test_an_interval_that_tells_nothing_is_not_spelled_out() -> None:
-    naive = made_up.row("naive", 20.0, speedup=1.0, verdict="baseline")
+    naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
     known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
-    wild = made_up.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
+    wild = synthetic_results.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
     assert cells.with_interval([wild]) == ["20.00 µs (unknown)"]
     assert cells.ratio(wild) == "1.70× (unknown)"
-    (said_of_it,) = sentences([naive, wild], [made_up.measurement("naive"), made_up.measurement("wild")])
+    (said_of_it,) = sentences(
+        [naive, wild], [synthetic_results.measurement("naive"), synthetic_results.measurement("wild")]
+    )
     assert "is not clearly faster or slower (known to no factor of ten)" in said_of_it
 
 
@@ -214,7 +225,7 @@ def test_the_timeline_shows_the_call_of_median_length_and_its_gaps() -> None:
     assert typical is not None
     assert (typical.start, typical.length, len(typical.executions)) == (10_000, 2500, 2)
     assert timeline.gaps(typical.executions, 10_500, 12_500) == [(11_500.0, 300.0)]
-    rows = [made_up.row("naive", 2.5), made_up.row("lost", None, status="failed", reason="no")]
+    rows = [synthetic_results.row("naive", 2.5), synthetic_results.row("lost", None, status="failed", reason="no")]
     figure = timeline.draw(rows, [], {"naive": events}, "title")
     lines = next(found for found in figure.axes[0].collections if isinstance(found, LineCollection))
     assert len(lines.get_paths()) == 2  # a dispatch each
@@ -238,7 +249,7 @@ def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
         for number in range(60)
     ]
     taken[7]["latency_us"] = 9000.0
-    figure = samples.draw([made_up.row("naive", 101.0)], taken, "title")
+    figure = samples.draw([synthetic_results.row("naive", 101.0)], taken, "title")
     (panel,) = figure.axes
     assert panel.get_ylim()[1] < 120
     shown = [len(line.get_xdata()) for line in panel.lines if line.get_marker() in ("o", "^", "v")]
@@ -248,8 +259,8 @@ def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
 
 def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
     rows = [
-        made_up.row("naive", 10.0, flops_per_s=1e9, bound_share=0.1),
-        made_up.row("compiled", 5.0, flops_per_s=2e9, bound_share=0.2),
+        synthetic_results.row("naive", 10.0, flops_per_s=1e9, bound_share=0.1),
+        synthetic_results.row("compiled", 5.0, flops_per_s=2e9, bound_share=0.2),
     ]
     peaks = {"flops_per_s": 1e12, "bytes_per_s": 1e10, "source": "a data sheet"}
     work = {"flops": 1e4, "bytes": 1e4}
@@ -263,7 +274,7 @@ def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
 
 
 def test_axes_are_numbers_in_order() -> None:
-    rows, _ = made_up.sweep({"hidden": [1024, 256, 4096]})
+    rows, _ = synthetic_results.sweep({"hidden": [1024, 256, 4096]})
     (hidden,) = axes.found(rows)
     assert (hidden.label, hidden.values) == ("hidden", (256, 1024, 4096))
     (panel,) = sweep_charts.draw_lines(rows, [hidden], "title").axes
@@ -275,7 +286,7 @@ def test_axes_are_numbers_in_order() -> None:
 
 
 def test_names_keep_their_order_and_their_own_axis() -> None:
-    rows, _ = made_up.sweep({"hidden": [64]}, ["float32", "float16", "bfloat16"])
+    rows, _ = synthetic_results.sweep({"hidden": [64]}, ["float32", "float16", "bfloat16"])
     (dtype,) = axes.found(rows)
     assert (dtype.label, dtype.numeric, dtype.values) == ("dtype", False, ("float32", "float16", "bfloat16"))
     (panel,) = sweep_charts.draw_lines(rows, [dtype], "title").axes
@@ -283,7 +294,7 @@ def test_names_keep_their_order_and_their_own_axis() -> None:
 
 
 def test_crossovers_are_found_and_what_is_unclear_decides_nothing() -> None:
-    rows, _ = made_up.sweep({"rows": [1], "hidden": [512, 256, 8192, 4096]})
+    rows, _ = synthetic_results.sweep({"rows": [1], "hidden": [512, 256, 8192, 4096]})
     (hidden,) = axes.found(rows)
     told = ["compiled is slower than naive up to hidden=512 and faster from hidden=4096."]
     assert sweep_report.crossovers(rows, [hidden]) == told
@@ -293,7 +304,7 @@ def test_crossovers_are_found_and_what_is_unclear_decides_nothing() -> None:
 
 
 def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
-    rows, jobs = made_up.sweep({"rows": [4, 1], "hidden": [1024, 256, 4096]}, ["float32", "float16"])
+    rows, jobs = synthetic_results.sweep({"rows": [4, 1], "hidden": [1024, 256, 4096]}, ["float32", "float16"])
     for row in rows[:3]:
         row.update(dict.fromkeys(("latency_us", "speedup", "verdict")), status="missing", reason="not started")
     jobs[0] = sweep_report.Job(jobs[0].name, jobs[0].folder, "not started")
@@ -314,8 +325,10 @@ def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
 
 
 def test_a_sweep_without_any_result_is_drawn(tmp_path: Path) -> None:
-    rows, jobs = made_up.sweep({"hidden": [256, 4096]}, ["float32", "float16"])
-    lost = [made_up.row(row["variant"], None, status="failed", reason="why", dtype=row["dtype"]) for row in rows]
+    rows, jobs = synthetic_results.sweep({"hidden": [256, 4096]}, ["float32", "float16"])
+    lost = [
+        synthetic_results.row(row["variant"], None, status="failed", reason="why", dtype=row["dtype"]) for row in rows
+    ]
     rows = [new | {"dim_hidden": row["dim_hidden"]} for new, row in zip(lost, rows, strict=True)]
     sweep_report.write(tmp_path, rows, jobs, "command", {})
     assert (tmp_path / "sweep.png").exists()
@@ -323,7 +336,7 @@ def test_a_sweep_without_any_result_is_drawn(tmp_path: Path) -> None:
 
 
 def test_zeros_do_not_blank_a_logarithmic_axis() -> None:
-    rows, _ = made_up.sweep({"hidden": [256, 4096, 65536]})
+    rows, _ = synthetic_results.sweep({"hidden": [256, 4096, 65536]})
     for row in rows:
         row["device_time_us"] = 0.0 if row["dim_hidden"] == 256 else row["latency_us"]
     latency, device = sweep_charts.draw_lines(rows, axes.found(rows), "title").axes
@@ -335,9 +348,9 @@ def test_zeros_do_not_blank_a_logarithmic_axis() -> None:
 
 def test_the_fastest_of_a_case_is_not_guessed() -> None:
     known = {"status": "ok"}
-    naive = made_up.row("naive", 10.0, speedup=1.0, speedup_lo=1.0, speedup_hi=1.0, verdict="baseline")
-    one = made_up.row("one", 5.0, speedup=2.0, speedup_lo=1.9, speedup_hi=2.1, verdict="faster", **known)
-    two = made_up.row("two", 4.9, speedup=2.05, speedup_lo=1.95, speedup_hi=2.2, verdict="faster", **known)
+    naive = synthetic_results.row("naive", 10.0, speedup=1.0, speedup_lo=1.0, speedup_hi=1.0, verdict="baseline")
+    one = synthetic_results.row("one", 5.0, speedup=2.0, speedup_lo=1.9, speedup_hi=2.1, verdict="faster", **known)
+    two = synthetic_results.row("two", 4.9, speedup=2.05, speedup_lo=1.95, speedup_hi=2.2, verdict="faster", **known)
     names = ["naive", "one", "two"]
     assert sweep_charts.winner([naive, one, two], names)[0] == ["two or one", "2.05×"]
     assert sweep_charts.winner([naive, one | {"verdict": "unclear"}], names)[0] == ["unclear"]
@@ -347,7 +360,7 @@ def test_the_fastest_of_a_case_is_not_guessed() -> None:
 
 
 def test_the_columns_of_a_sweep_stand_in_its_table(main_job: Ran) -> None:
-    rows, _ = made_up.sweep({"rows": [1], "hidden": [256, 512]})
+    rows, _ = synthetic_results.sweep({"rows": [1], "hidden": [256, 512]})
     for row in rows:
         row["op.variants.fused.args.block"] = row["dim_hidden"] // 2
     found = sweep_report.table(rows, axes.found(rows))

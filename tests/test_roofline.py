@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from program import BRIEF
+from cli import BRIEF
 
-from harness import compare, library, peaks, roofline
-from harness.errors import UsageError
-from harness.roofline import Bound
-from harness.settings import RooflineSettings, WorkerSettings
+from harness import compare
+from harness.configuration import compose as library
+from harness.configuration.errors import UsageError
+from harness.configuration.settings import RooflineSettings, WorkerSettings
+from harness.execution import peaks
+from harness.results import roofline
+from harness.results.roofline import Bound
 
 MACHINE = {"cpu": "made up", "cores": 2, "threads": 1, "memory_bytes": 1, "torch": "2"}
 

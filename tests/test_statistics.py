@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness import statistics
-from harness.statistics import Interval
+from harness.results import statistics
+from harness.results.statistics import Interval
 
 
 def processes(

@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import QUICK, ROOT, Ran, run, table
+from cli import QUICK, ROOT, Ran, run, table
 
-from harness import lock
-from harness.comparison import columns
-from harness.errors import CaseError, UsageError
-from harness.sweep import gather, gathering, plan
+from harness.configuration.errors import CaseError, UsageError
+from harness.execution import lock
+from harness.report.sweep_report import gather
+from harness.results import plan
+from harness.results import sweep as gathering
+from harness.results.comparison import columns
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 

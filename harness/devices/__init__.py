@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import TYPE_CHECKING
 
-from harness.devices.base import Device
-from harness.errors import UsageError
+from harness.configuration.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.devices.base import Device
 
 ORDER = ("neuron", "cuda", "cpu")  # `device=auto` takes the first that is there
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
-from harness.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from harness.config import NeuronSettings
+    from harness.configuration.schema import NeuronSettings
 
 INSTALL = "install torch-neuronx 2.13 or later from AWS's own package index, as its TorchNeuron install page says"
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"

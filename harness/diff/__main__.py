@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.arguments import Parser, exit_status
-from harness.diff.gate import LEVELS, refused
-from harness.errors import UsageError, unknown
+from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.errors import UsageError, unknown
+from harness.diff.difference import LEVELS, refused
 
 FORMATS = ("text", "markdown", "json")
 EXAMPLES = """\
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _run(asked: argparse.Namespace) -> int:
-    from harness.diff import writing
+    from harness.diff import render as writing
     from harness.diff.difference import Settings, difference
 
     found = difference(asked.old, asked.new, Settings(asked.threshold, asked.confidence, asked.absolute))

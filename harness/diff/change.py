@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from harness import statistics
-from harness.statistics import Interval
+from harness.results import statistics
+from harness.results.statistics import Interval
 
 Groups = Sequence[np.ndarray]  # seconds per call, of each process
 

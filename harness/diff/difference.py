@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import statistics
-from harness.diff import doubts, runs
+from harness.diff import environment as doubts
+from harness.diff import runs
 from harness.diff.change import Change, changes
-from harness.diff.doubts import Doubt
-from harness.diff.pairing import Pair, pair
-from harness.diff.runs import Seen
-from harness.measurement import DEGRADED, OK, SEVERITY
+from harness.diff.environment import Doubt
+from harness.diff.runs import Pair, Seen, pair
+from harness.results import statistics
+from harness.results.measurement import DEGRADED, OK, SEVERITY
+
+BROKEN, SLOWER = "broken", "slower"
+LEVELS = (BROKEN, SLOWER)  # each refuses what those before it refuse
 
 
 @dataclass(frozen=True)
@@ -108,3 +111,13 @@ def _timed(one: Pair) -> Sequence[str]:
 
 def _has(seen: Seen | None) -> bool:
     return seen is not None and bool(seen.timed)
+
+
+def refused(difference: Difference, level: str | None) -> list[tuple[CaseDifference, VariantDifference]]:
+    """What a gate of this level fails on; nothing where there is no gate."""
+    return [
+        (case, variant)
+        for case in difference.cases
+        for variant in case.variants
+        if level is not None and (variant.broken or (level == SLOWER and variant.verdict == SLOWER))
+    ]

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import one_line
+from harness.configuration.errors import one_line
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import partial
 
 import torch
 
-from harness.devices import Device
+from harness.devices.base import Device
 from harness.measure.subject import Subject
 
 UNRECORDED = 2

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, record_function
 
-from harness.config import NeuronSettings, ProfileSettings
-from harness.devices import Device
+from harness.configuration.schema import NeuronSettings, ProfileSettings
+from harness.devices.base import Device
 from harness.measure import trace
 from harness.measure.trace import GUARDS, Event
 

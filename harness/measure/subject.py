@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from harness.devices import Device
-from harness.operation import Variant, resolve
+from harness.configuration.operation import Variant, resolve
+from harness.devices.base import Device
 
 Outputs = tuple[Any, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import results
-from harness.arguments import Parser, exit_status
+from harness.configuration.command_line import Parser, exit_status
+from harness.results import folder as results
 
 
 @exit_status
@@ -19,15 +19,16 @@ def main() -> int:
 
 def remake(folder: Path) -> int:
     """Writes every derived file below a folder anew, a sweep's cases first, and shows a run's tables."""
-    from harness.sweep import gather, gathering, plan
+    from harness.report.sweep_report import gather
+    from harness.results import plan, sweep
 
     if not (folder / plan.FILE).is_file():
-        from harness.report import run
+        from harness.report import run_report as run
 
         one(folder)
         run.show(folder, results.read(folder))
     else:
-        for case in gathering.read(folder).cases:
+        for case in sweep.read(folder).cases:
             if case.missing is None:
                 one(folder / case.planned.folder)
         gather(folder)
@@ -37,7 +38,7 @@ def remake(folder: Path) -> int:
 
 def one(folder: Path) -> None:
     """Makes a run's report again."""
-    from harness.report import run
+    from harness.report import run_report as run
 
     run.write(folder, results.read(folder))
 

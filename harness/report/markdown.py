@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report.cells import Table
+from harness.report.tables import Table
 
 
 def table(content: Table) -> str:

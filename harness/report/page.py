@@ -12,10 +12,11 @@ from typing import Any
 import jinja2
 import yaml
 
-from harness.comparison import Row
-from harness.report import cells, device
-from harness.report.cells import Table
-from harness.results import Document
+from harness.report import device_tables as device
+from harness.report import tables as cells
+from harness.report.tables import Table
+from harness.results.comparison import Row
+from harness.results.folder import Document
 
 MARKED = ("faster", "slower", "wrong", "failed", "degraded")  # cells that have a colour of their own
 TYPES = {".png": "png", ".svg": "svg+xml"}

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from harness.report.cells import Table
+from harness.report.tables import Table
 
 COLOURS = {"faster": "green", "slower": "red", "wrong": "red", "failed": "red", "degraded": "yellow"}
 PIPE_WIDTH = 160  # of a table that goes to a file or a pipe

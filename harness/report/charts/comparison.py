@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.comparison import Row
-from harness.report import cells
+from harness.report import tables as cells
 from harness.report.charts import style
 from harness.report.charts.style import Fill
+from harness.results.comparison import Row
 
 SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed
 TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from harness import roofline
-from harness.comparison import Row
-from harness.report import cells
+from harness.report import tables as cells
 from harness.report.charts import style
+from harness.results import roofline
+from harness.results.comparison import Row
 
 FLOPS, BYTES = EngFormatter("FLOP/s", places=1), EngFormatter("B/s", places=1)
 HEIGHT = 5.0  # inches

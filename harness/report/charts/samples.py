@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from harness.comparison import Row
-from harness.report import cells
+from harness.report import tables as cells
 from harness.report.charts import style
+from harness.results.comparison import Row
 
 PANEL, BETWEEN, SHORT = 1.15, 0.34, 0.02  # inches: a variant's axes, the line above them, in place of axes
 LEFT, BOTTOM = 1.0, 0.55

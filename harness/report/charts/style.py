@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from harness import results
-from harness.comparison import Row
+from harness.results import folder as results
+from harness.results.comparison import Row
 
 FORMATS = ("png", "svg")  # the page takes the last
 OPTIONS: dict[str, dict[str, Any]] = {

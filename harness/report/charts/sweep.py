@@ -15,11 +15,11 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Affine2D
 
-from harness.comparison import Row
-from harness.report import axes as swept
-from harness.report import cells
-from harness.report.axes import Axis
+from harness.report import swept_keys as swept
+from harness.report import tables as cells
 from harness.report.charts import style
+from harness.report.swept_keys import Axis
+from harness.results.comparison import Row
 
 PANELS = 3  # beside each other
 PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what is written above and below it

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from harness.comparison import Row
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import cells
+from harness.report import tables as cells
 from harness.report.charts import style
 from harness.report.charts.style import Fill
+from harness.results.comparison import Row
 
 NAME, BAR, BETWEEN, AFTER = 0.30, 0.17, 0.15, 0.16  # inches: a variant's line, a bar, between lanes, after a variant
 LEFT, BOTTOM = 1.0, 0.62

@@ -1,0 +1,1 @@
+"""Configuration: what is asked for, checked before anything runs."""

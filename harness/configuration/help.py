@@ -1,0 +1,79 @@
+"""The help of the command line: examples, operations, groups, and the keys with their comments as conf/ has them.
+
+Hydra's own --help composes the configuration and copies it for every group, which takes as long as all else.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.configuration.schema import directory
+
+EXAMPLES = """\
+python -m harness op=rmsnorm
+python -m harness op=rmsnorm op.dims.hidden=1024 dtype=float32
+python -m harness -m op=rmsnorm op.dims.hidden=256,512,1024"""
+
+HEADER = (
+    "Compares the implementations of an operation (naive, fused, compiled) "
+    "and says which is faster, by how much, and why."
+)
+FOOTER = "Flags of Hydra (-m to sweep, --cfg job, --info, --config-dir, …): python -m harness --hydra-help"
+
+
+def asked(arguments: Sequence[str]) -> bool:
+    """Whether the command line asks for help."""
+    return any(argument in ("--help", "-h") for argument in arguments)
+
+
+def text(arguments: Sequence[str]) -> str:
+    """The help, with the operations of a --config-dir among the others."""
+    folders = [directory(), *_config_dir(arguments)]
+    groups = sorted({path.parent.name for folder in folders for path in folder.glob("*/*.yaml")} - {"op", "hydra"})
+    sections = [
+        ("Examples", EXAMPLES),
+        ("Operations: op=NAME", _wrapped(_options(folders, "op"))),
+        (
+            "Operations at the size of real models",
+            _wrapped([f"large/{name}" for name in _options(folders, "op/large")]),
+        ),
+        ("Groups: GROUP=OPTION", "\n".join(f"{group}: {', '.join(_options(folders, group))}" for group in groups)),
+        ("Keys: KEY=VALUE", _keys(directory() / "config.yaml")),
+        *(
+            (f"Keys of {group}: {group}.KEY=VALUE", _keys(directory() / group / "default.yaml"))
+            for group in groups
+            if (directory() / group / "default.yaml").exists()
+        ),
+    ]
+    parts = [f"== {title} ==\n{body.rstrip()}" for title, body in sections if body]
+    return "\n\n".join([HEADER, *parts, FOOTER])
+
+
+def _options(folders: Sequence[Path], group: str) -> list[str]:
+    return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
+
+
+def _config_dir(arguments: Sequence[str]) -> list[Path]:
+    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if flag in ("--config-dir", "-cd") and Path(value).is_dir():
+            return [Path(value)]
+        if flag.startswith("--config-dir="):
+            return [Path(flag.partition("=")[2])]
+    return []
+
+
+def _keys(path: Path) -> str:
+    """The file without its defaults list and Hydra's own section."""
+    kept, skipping = [], False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith((" ", "#")):
+            skipping = line.startswith(("defaults:", "hydra:"))
+        if not skipping:
+            kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _wrapped(names: Sequence[str]) -> str:
+    return textwrap.fill(", ".join(names), 100)

@@ -1,0 +1,172 @@
+"""Operation, Variant and Case: what is measured, named before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import math
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.configuration.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+MODES = ("forward", "backward", "forward_backward")
+RESERVED_DIMS = ("dtype", "generator", "mode")
+
+Function = str | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A function and how it is executed."""
+
+    name: str
+    fn: Function
+    args: Mapping[str, Any] = field(default_factory=dict)
+    compile: Mapping[str, Any] | None = None  # what torch.compile takes; None: run eagerly
+    requires: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Named dimensions, inputs, a float64 reference, the work to do, and the variants that do it."""
+
+    name: str
+    dims: Mapping[str, int]
+    inputs: Function
+    reference: Function | None
+    work: Function | None
+    baseline: str
+    variants: tuple[Variant, ...]
+    tolerance: float = 1.0  # widens the allowed error of a long chain of roundings
+
+    def variant(self, name: str) -> Variant:
+        """The variant called `name`."""
+        return next(variant for variant in self.variants if variant.name == name)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement to make: an operation at fixed dims, in one dtype, device and mode."""
+
+    operation: Operation
+    dtype: str
+    device: str
+    mode: str
+    seed: int
+
+    @property
+    def baseline(self) -> Variant:
+        """The variant that all others are compared with."""
+        return self.operation.variant(self.operation.baseline)
+
+    @property
+    def label(self) -> str:
+        """For people: `rmsnorm rows=4 hidden=512 bfloat16 forward`."""
+        dims = [f"{name}={size}" for name, size in self.operation.dims.items()]
+        return " ".join([self.operation.name, *dims, self.dtype, self.mode])
+
+
+def resolve(function: Function, key: str) -> Callable[..., Any]:
+    """The function that a dotted path names; `key` is the configuration key it came from.
+
+    Raises UsageError where the path does not lead to something that can be called.
+    """
+    if not isinstance(function, str):
+        return function
+    try:
+        found = pkgutil.resolve_name(function)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
+    except AttributeError as error:
+        raise UsageError(f"{key}={function}: {_missing_attribute(function)}") from error
+    except Exception as error:  # whatever the module does when it is imported
+        raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
+    if not callable(found):
+        raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
+    return found
+
+
+def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...]:
+    """The operation's inputs on the CPU, as its `inputs` function returns them.
+
+    Raises UsageError, naming the file, where that function does not fit its dims or raises.
+    """
+    function = resolve(operation.inputs, "op.inputs")
+    made = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    return made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
+
+
+def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mapping[str, float] | None:
+    """FLOPs and bytes that the operation must do and move, or None where it declares none."""
+    if operation.work is None:
+        return None
+    function = resolve(operation.work, "op.work")
+    work = call_author(function, "op.work", {**operation.dims, "dtype": dtype, "mode": mode}, operation)
+    where = f"op.work={describe(function)}"
+    if not isinstance(work, Mapping) or not {"flops", "bytes"} <= set(work):
+        raise UsageError(f"{where}: returned {one_line(repr(work))}, not a dict with flops and bytes")
+    for key, least in (("flops", 0), ("bytes", 1)):
+        if not isinstance(work[key], (int, float)) or not least <= work[key] < math.inf:
+            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {least} or more")
+    return {"flops": float(work["flops"]), "bytes": float(work["bytes"])}
+
+
+def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
+    """Calls a function of the operation's author with those of the `offered` arguments that it names.
+
+    Every dim must be taken; `dtype`, `generator` and `mode` are passed where asked for.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    unmet = [p.name for p in parameters if p.name in named and p.default is p.empty and p.name not in offered]
+    unused = [dim for dim in operation.dims if dim not in named and not takes_all]
+    if unmet or unused:
+        trouble = f"asks for {', '.join(unmet)}" if unmet else f"does not take {', '.join(unused)}"
+        dims = ", ".join(operation.dims)
+        raise UsageError(f"{key}={describe(function)}: {trouble}; the dims of {operation.name} are {dims}")
+    arguments = {name: value for name, value in offered.items() if takes_all or name in named}
+    try:
+        return function(**arguments)
+    except Exception as error:
+        raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
+
+
+def describe(function: Callable[..., Any]) -> str:
+    """Where a function stands: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
+    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+    code = getattr(function, "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+
+
+def _missing_module(path: str, error: ModuleNotFoundError) -> str:
+    missing = error.name or path
+    if path == missing or path.startswith(f"{missing}."):
+        return f"no module named {missing} can be imported"
+    return f"importing it failed, since no module named {missing} can be imported"
+
+
+def _missing_attribute(path: str) -> str:
+    """Names the longest part that imports, and what it offers."""
+    parts = path.replace(":", ".").split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            module = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        except Exception as error:
+            return f"importing it raised {type(error).__name__}: {one_line(error)}"
+        offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
+        near = difflib.get_close_matches(parts[end], offered, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return f"{module.__name__} has no {parts[end]}; {hint}it has: {', '.join(sorted(offered)) or 'none'}"
+    return "cannot be imported"

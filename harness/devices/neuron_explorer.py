@@ -1,0 +1,157 @@
+"""neuron-explorer: asks the program, where it is installed, to sum up a capture; never fails a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.errors import one_line
+
+PROGRAM = "neuron-explorer"
+RAW = "neuron-explorer-summary.txt"  # what it printed
+
+# A column of ours, and its key in the summary
+PERCENT = {
+    "tensor_engine_pct": "tensor_engine_active_time_percent",
+    "vector_engine_pct": "vector_engine_active_time_percent",
+    "scalar_engine_pct": "scalar_engine_active_time_percent",
+    "gpsimd_engine_pct": "gpsimd_engine_active_time_percent",
+    "dma_pct": "dma_active_time_percent",
+    "mfu_pct": "mfu_estimated_percent",
+}
+AMOUNT = {"hbm_read_bytes": "hbm_read_bytes", "hbm_write_bytes": "hbm_write_bytes"}
+COLUMNS = [*PERCENT, *AMOUNT]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Engine activity in a capture; without `metrics`, `trouble` says why and what to do."""
+
+    metrics: dict[str, float] = field(default_factory=dict)  # by COLUMNS; percentages from 0 to 100
+    trouble: str | None = None
+    timed_out: bool = False
+
+
+def installed() -> str | None:
+    """The program's path, or None where there is none."""
+    return shutil.which(PROGRAM)
+
+
+def summarize(folder: Path, timeout_s: float) -> Summary:
+    """Sums up the capture in `folder`, and keeps there what the program printed."""
+    program = installed()
+    if program is None:
+        return Summary(trouble=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
+    # its output goes to a file: what was printed before a time-out is there, and a child of its can hold no pipe open
+    with (folder / RAW).open("w+b") as output, tempfile.TemporaryDirectory() as scratch:
+        command = [program, "view", "-d", str(folder.absolute()), "--output-format", "summary-json"]
+        try:
+            status = _run(command, output, scratch, timeout_s)
+        except OSError as error:
+            return Summary(trouble=f"{PROGRAM} does not start: {one_line(error)}")
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    metrics = parse(text)
+    if metrics:
+        return Summary(metrics)
+    if status is None:
+        return Summary(
+            trouble=f"{PROGRAM} gave no summary within {timeout_s:g} s; raise neuron.explorer_timeout_s", timed_out=True
+        )
+    if status:
+        last = text.strip().splitlines()[-1:] or ["no message"]
+        return Summary(trouble=f"{PROGRAM} ended with exit status {status}: {last[0]}")
+    return Summary(trouble=f"{PROGRAM} gave a summary in a form that is not known; it is kept in {RAW}")
+
+
+def parse(text: str) -> dict[str, float]:
+    """The known figures of a summary, whether its root is a dict by core, a flat dict or a list; {} if there are none.
+
+    Over several cores percentages are averaged and amounts added up.
+    """
+    groups = list(_groups(_json(text)))
+    metrics = {}
+    for column, key in PERCENT.items():
+        found = [value * _scale(group) for group in groups if (value := _number(group.get(key))) is not None]
+        if found:
+            metrics[column] = sum(found) / len(found)
+    for column, key in AMOUNT.items():
+        found = [value for group in groups if (value := _number(group.get(key))) is not None]
+        if found:
+            metrics[column] = sum(found)
+    return metrics
+
+
+def _run(command: list[str], output: Any, folder: str, timeout_s: float) -> int | None:
+    """The exit status, or None where it took too long and was ended with all that it had started."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _json(text: str) -> Any:
+    """The JSON in a program's output, with or without lines of its log around it."""
+    decoder = json.JSONDecoder()
+    for position, letter in enumerate(text):
+        if letter in "{[" and text[:position].rpartition("\n")[2].strip() == "":
+            with contextlib.suppress(ValueError):
+                found, _ = decoder.raw_decode(text, position)
+                if isinstance(found, (dict, list)) and found:
+                    return found
+    return None
+
+
+def _groups(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The innermost mappings that hold a known key: one for each core."""
+    known = {*PERCENT.values(), *AMOUNT.values()}
+    if isinstance(value, Mapping):
+        if known & value.keys():
+            yield value
+        else:
+            for inner in value.values():
+                yield from _groups(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _groups(inner)
+
+
+def _scale(group: Mapping[str, Any]) -> float:
+    """100 where the percentages are shares of one, which some versions of the program call by the same names."""
+    values = [value for key in PERCENT.values() if (value := _number(group.get(key))) is not None]
+    total = _number(group.get("total_time"))
+    for key in PERCENT.values():
+        active, stated = _number(group.get(key.removesuffix("_percent"))), _number(group.get(key))
+        if total and active and stated:
+            return 100.0 if abs(stated - active / total) < abs(stated - 100 * active / total) else 1.0
+    return 100.0 if max(values, default=0.0) <= 1 else 1.0
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

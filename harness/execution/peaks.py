@@ -1,0 +1,133 @@
+"""The CPU's peaks: measured once, in a process of their own, and cached with the machine's identity."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_cache_path
+
+from harness.configuration.settings import WorkerSettings
+from harness.execution.process import Process
+from harness.measure.interference import Interference
+from harness.results.roofline import Peaks
+
+if TYPE_CHECKING:
+    import torch
+
+IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process tells
+BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
+NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
+
+SIZES = (256, 512, 1024, 2048)  # of square matrices
+LEAST_BYTES, MOST_BYTES = 64 << 20, 512 << 20  # of an array that is copied
+PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
+LEAST_CALLS = 2
+
+Rates = dict[str, dict[str, Any]]  # by what was measured: its rate per_s, and whether the machine was busy
+
+
+def measured(
+    dtype: str, environment: Mapping[str, Any], worker: WorkerSettings, log: Path, anew: bool = False
+) -> Peaks:
+    """The peaks for `dtype` on this machine, on as many threads as `environment` says; empty where none are known.
+
+    What is not in the cache is measured, in about a second. A peak that was seen on a busy machine is measured again
+    the next time, and the higher one kept; `anew` forgets them all.
+    """
+    identity = {"node": platform.node(), **{key: environment.get(key) for key in IDENTITY}}
+    path = user_cache_path("variant-harness") / f"peaks-{_digest(identity)}.json"
+    rates = {} if anew else _read(path)
+    products = (dtype, "float32") if dtype in NARROW else (dtype,)
+    wanted = [name for name in (BANDWIDTH, *products) if name not in rates or rates[name]["busy"]]
+    if wanted:
+        for name, found in _measure(wanted, int(environment["threads"]), worker, log).items():
+            best = max(found["per_s"], rates.get(name, found)["per_s"])
+            rates[name] = {"per_s": best, "busy": found["busy"]}
+        with contextlib.suppress(OSError):  # without a cache it is measured again the next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"identity": identity, "rates": rates}, indent=1), encoding="utf-8")
+    used = [rates.get(name) for name in (BANDWIDTH, *products)]
+    if None in used:
+        return {}
+    busy = ", while the machine was busy" if any(rate["busy"] for rate in used if rate) else ""
+    return {
+        "flops_per_s": max(rates[name]["per_s"] for name in products),
+        "bytes_per_s": rates[BANDWIDTH]["per_s"],
+        "source": f"measured by matrix products and a copy, on {environment['threads']} threads{busy}",
+    }
+
+
+def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], blame: Callable[[str], None]) -> None:
+    """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate."""
+    import torch  # not above: the command line uses this file, and starts without torch
+
+    torch.set_num_threads(task["threads"])
+    for name in task["wanted"]:
+        troubles = Interference()
+        rate = copy_bandwidth() if name == BANDWIDTH else product_rate(getattr(torch, name))
+        send("rate", name, {"per_s": rate, "busy": troubles.busy()})
+
+
+def product_rate(dtype: torch.dtype) -> float:
+    """FLOP/s of square matrix products, two FLOPs a multiply-add: the best over sizes."""
+    import torch
+
+    best = 0.0
+    for size in SIZES:
+        work = 2 * size**3
+        if best and work / best > 2 * PART_S:
+            break
+        left, right = torch.ones(2, size, size, dtype=dtype).unbind()
+        out = torch.empty_like(left)
+        best = max(best, work / _fastest(lambda: torch.mm(left, right, out=out)))
+    return best
+
+
+def copy_bandwidth() -> float:
+    """Bytes read and written a second by a copy between arrays beyond the caches (STREAM; McCalpin, 1995)."""
+    import torch
+
+    from harness.devices.cpu import Cpu
+
+    size = min(max(2 * Cpu().last_level_cache(), LEAST_BYTES), MOST_BYTES)
+    source = torch.ones(size // 4, dtype=torch.float32)
+    target = torch.zeros_like(source)
+    return 2 * size / _fastest(lambda: target.copy_(source))
+
+
+def _measure(wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> Rates:
+    task = {"wanted": wanted, "threads": threads}
+    process = Process("harness.execution.peaks:run", task, [], "cpu", worker.env, log, worker.timeout_s)
+    try:
+        return {name: payload for kind, name, payload in process.messages() if kind == "rate"}
+    finally:
+        process.end()
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read(path: Path) -> Rates:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))["rates"])
+    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not one of ours
+        return {}
+
+
+def _fastest(call: Callable[[], object]) -> float:
+    """Seconds of the fastest call, the first one apart."""
+    call()
+    seconds: list[float] = []
+    while len(seconds) < LEAST_CALLS or sum(seconds) < PART_S:
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

@@ -1,0 +1,137 @@
+"""Progress on stderr: silent where nobody looks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from harness.results import folder as results
+from harness.results import sweep as sweeps
+from harness.results.plan import Plan
+
+INTERVAL_S = 1.0  # seldom enough to be lost in what is measured meanwhile
+
+
+def wanted() -> bool:
+    """Whether somebody looks: on a terminal, outside CI."""
+    return sys.stderr.isatty() and not os.environ.get("CI")
+
+
+@contextlib.contextmanager
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Shows what is being done, where somebody looks; yields a function to tell it."""
+    if not wanted():
+        yield lambda text: None
+        return
+    console = Console(stderr=True)
+    with console.status(title, spinner="dots") as status:
+        yield lambda text: status.update(f"{title}  {text}")
+
+
+@contextlib.contextmanager
+def watch(folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool) -> Iterator[Callable[[int], None]]:
+    """Tells of each failure as soon as its case has ended; on a terminal, also what is done, running and left.
+
+    Where cases are measured `elsewhere`, it looks for itself. Else it starts no thread, which would be one more thing
+    that runs while a case is measured, and looks when it is told the number of the case that comes next.
+    """
+    watcher = _Watch(folder, plan, left, elsewhere)
+    thread = threading.Thread(target=watcher.follow, daemon=True) if elsewhere else None
+    with watcher.progress:
+        if thread is not None:
+            thread.start()
+        try:
+            yield watcher.before
+        finally:
+            watcher.over.set()
+            if thread is not None:
+                thread.join()
+            watcher.look()
+
+
+class _Watch:
+    def __init__(self, folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool):
+        self.folder = folder
+        self.open = {number: _stamps(folder / plan.cases[number].folder) for number in left}
+        self.cases = plan.cases
+        self.failed = 0
+        self.over = threading.Event()
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            refresh_per_second=2,
+            auto_refresh=elsewhere,
+            disable=not wanted(),
+            transient=True,
+        )
+        done = len(plan.cases) - len(left)
+        self.task = self.progress.add_task("cases", total=len(plan.cases), completed=done, state="")
+
+    def follow(self) -> None:
+        while not self.over.wait(INTERVAL_S):
+            self.look()
+
+    def before(self, number: int) -> None:
+        """Looks, and shows the case that is about to start."""
+        self.look()
+        self._show([self.cases[number].name])
+
+    def look(self) -> None:
+        """Takes in the cases that have started and ended since the last look."""
+        running = []
+        for number, before in list(self.open.items()):
+            now = _stamps(self.folder / self.cases[number].folder)
+            if now.ended and now.ended != before.ended:
+                del self.open[number]
+                self._ended(number)
+            elif now.started != before.started:
+                running.append(self.cases[number].name)
+        self._show(running)
+
+    def _ended(self, number: int) -> None:
+        case = sweeps.look(self.folder, self.cases[number])
+        told = sweeps.failures([case], self.folder)
+        self.failed += bool(told)
+        for sentence in told:
+            self.console.print(Text(sentence))
+        self.progress.advance(self.task)
+
+    def _show(self, running: Sequence[str]) -> None:
+        parts = [f"{self.failed} failed"] if self.failed else []
+        if running:
+            parts.append(f"running: {running[0]}" if len(running) == 1 else f"{len(running)} running")
+        self.progress.update(self.task, state="  ".join(parts), refresh=True)
+
+
+@dataclass(frozen=True)
+class _Stamps:
+    """When a case was last started and ended, as its files tell; 0: never."""
+
+    started: int
+    ended: int
+
+
+def _stamps(place: Path) -> _Stamps:
+    ended = max(_written(place / results.FILE), _written(place / sweeps.FAILURE))
+    return _Stamps(_written(place / ".hydra" / "config.yaml"), ended)
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,77 @@
+"""Interference: what the host did to a measurement: page faults, stolen time, background load, a falling clock."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+
+import psutil
+
+FAULTS_PER_SECOND = 20_000
+STEAL_SHARE = 0.05
+FOREIGN_CORES = 0.5
+SLOWDOWN = 0.85
+
+
+class Interference:
+    """What the host did to a measurement between its creation and `seen`."""
+
+    def __init__(self) -> None:
+        self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self._own = _own_seconds()
+        self._cpu, self._clock = psutil.cpu_times(), _frequency()
+        self._start = time.perf_counter()
+
+    def busy(self) -> bool:
+        """Whether other processes, or other guests of the hypervisor, used the cores."""
+        steal, foreign = self._lost()
+        return steal > STEAL_SHARE or foreign > FOREIGN_CORES
+
+    def _lost(self) -> tuple[float, float]:
+        """Cores that the hypervisor withheld, and that other processes used."""
+        elapsed, now = max(time.perf_counter() - self._start, 1e-3), psutil.cpu_times()
+        steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
+        busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
+        return steal, busy - (_own_seconds() - self._own) / elapsed
+
+    def seen(self) -> list[str]:
+        """One line for each trouble: what was seen, its likely cause, what to try."""
+        elapsed = max(time.perf_counter() - self._start, 1e-3)
+        faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
+        steal, foreign = self._lost()
+        troubles = []
+        if faults > FAULTS_PER_SECOND:
+            troubles.append(
+                f"{faults:,.0f} page faults a second while timing: memory is given back and taken again; "
+                "try worker.env.LD_PRELOAD with jemalloc or tcmalloc"
+            )
+        if steal > STEAL_SHARE:
+            troubles.append(
+                f"the hypervisor withheld {steal:.0%} of a core while timing: neighbours on this host; "
+                "try a dedicated machine, or more latency.seconds"
+            )
+        if foreign > FOREIGN_CORES:
+            troubles.append(
+                f"other processes used {foreign:.1f} cores while timing: they share caches and cores; "
+                "end them, or give latency.seconds more"
+            )
+        clock = _frequency()
+        if clock and self._clock and clock < SLOWDOWN * self._clock:
+            troubles.append(
+                f"the clock fell from {self._clock:.0f} to {clock:.0f} MHz while timing: heat or power limits; "
+                "try a fixed frequency, or a cooler machine"
+            )
+        return troubles
+
+
+def _own_seconds() -> float:
+    return sum(os.times()[:2])
+
+
+def _frequency() -> float | None:
+    try:
+        current = psutil.cpu_freq()
+    except (OSError, RuntimeError, NotImplementedError):
+        return None
+    return float(current.current) if current and current.current else None

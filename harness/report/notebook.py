@@ -1,0 +1,249 @@
+"""The notebook: a case compared from Python, of an operation by its name or of plain functions."""
+
+from __future__ import annotations
+
+import html
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from harness.configuration import compose as library
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import MODES, describe
+from harness.configuration.schema import parse
+from harness.execution.progress import progress
+from harness.execution.run_case import run_case
+from harness.report import page, run_report, terminal
+from harness.report import summary as words
+from harness.report import tables as cells
+from harness.results import comparison as derived
+from harness.results import folder as results
+from harness.results.folder import Document
+
+if TYPE_CHECKING:
+    from harness.report.charts.style import Figure
+
+Work = Callable[..., Any] | Mapping[str, float]
+
+
+def compare(
+    op: str | None = None,
+    *,
+    variants: Mapping[str, Any] | None = None,
+    inputs: Any = None,
+    reference: Callable[..., Any] | None = None,
+    work: Work | None = None,
+    baseline: str | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    mode: str | None = None,
+    overrides: Sequence[str] = (),
+    config_dir: str | Path | None = None,
+    folder: str | Path | None = None,
+    **dims: int,
+) -> Comparison:
+    """Measures the variants of an operation in processes of their own and compares them.
+
+    By its name, `compare("rmsnorm", hidden=1024)`, an operation is that of conf/op/, or of conf/op/ below `config_dir`;
+    `variants` adds to its own. Without a name the operation is `variants` and `inputs`.
+
+    Args:
+        op: the operation's name.
+        variants: functions of the input tensors by name, or what a variant's YAML holds: {"fn": f, "compile": True}.
+        inputs: the input tensors, or a function of `dims`, `dtype` and `generator` that makes them on the CPU. Only
+            with the latter can variants be tried on other contents than those of the first call.
+        reference: a function that is right in float64 on the CPU; else the baseline's, which is then right by name.
+        work: FLOPs and bytes, {"flops": …, "bytes": …}, or a function of `dims`, `dtype` and `mode` that gives them.
+        baseline: the variant that others are compared with; else the operation's own, or the first of `variants`.
+        dtype: else that of the first floating-point input tensor, or the configuration's.
+        device, mode: as on the command line.
+        overrides: further keys as on the command line, such as ["latency.seconds=2"].
+        config_dir: a further folder of configuration.
+        folder: where the results are kept; else in a temporary folder, for as long as the returned object is.
+        dims: sizes by name, for the operation or for `inputs` where that is a function.
+
+    Raises:
+        UsageError: what was asked for cannot be measured; says why, and names the key.
+        CaseError: no process could measure.
+    """
+    asked = {"dtype": dtype, "device": device, "mode": mode, "op.baseline": baseline if op is not None else None}
+    keys = [f"{key}={value}" for key, value in asked.items() if value is not None]
+    if op is not None:
+        if inputs is not None:
+            raise UsageError(f"inputs: {op} makes its own; leave out one of the two")
+        keys = [f"op={op}", *keys, *(f"op.dims.{name}={size}" for name, size in dims.items())]
+    plain = library.composed([*keys, *overrides], None if config_dir is None else Path(config_dir))
+    if op is None:
+        plain |= _of_functions(variants, inputs, dims, dtype or plain["dtype"], dtype is None)
+        plain["op"]["baseline"] = baseline or next(iter(plain["op"]["variants"]))
+    else:
+        plain["op"]["variants"] |= _mapping(variants or {})
+    plain["op"] |= {key: value for key, value in (("reference", reference), ("work", _as_function(work))) if value}
+    if not plain["op"]["reference"]:
+        plain["op"]["reference"] = _function(plain["op"]["variants"].get(plain["op"]["baseline"]))
+    kept = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
+    place = Path(kept.name if kept is not None else folder).resolve()  # type: ignore[arg-type]
+    if op is not None and not variants and reference is None and work is None:
+        further = [] if config_dir is None else ["--config-dir", str(config_dir)]
+        command = shlex.join(["python", "-m", "harness", *further, *keys, *overrides])
+    else:
+        command = f"compare({'' if op is None else f'{op!r}, '}variants={{{', '.join(plain['op']['variants'])}}}, …)"
+    case, settings = parse(plain)
+    document = run_case(case, settings, _described(plain), command, place, progress(case.label), run_report.write)
+    return Comparison(place, document, kept)
+
+
+class Comparison:
+    """A case's measurements against its baseline; the files that the command line leaves are in `folder`.
+
+    `document` is results.json, and `rows` the rows of comparison.csv.
+    """
+
+    def __init__(self, folder: Path, document: Document, kept: Any = None):
+        self.folder, self.document, self._kept = folder, document, kept
+        self.rows, self._operators = derived.comparison(document), derived.operators(document)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """comparison.csv: a row for each variant; an unknown value is missing."""
+        return pd.DataFrame(self.rows, columns=derived.columns(list(self.document["case"]["dims"])))
+
+    @property
+    def operators(self) -> pd.DataFrame:
+        """operators.csv: a row for each variant and operator, the costliest first."""
+        return pd.DataFrame(self._operators, columns=derived.OPERATOR_COLUMNS)
+
+    @property
+    def samples(self) -> pd.DataFrame:
+        """samples.csv: the raw latency samples."""
+        return pd.DataFrame(derived.samples(self.document), columns=derived.SAMPLE_COLUMNS)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was seen that a reader should know of, its likely cause, and what to try."""
+        return words.warnings(self.document, self.rows)
+
+    def plot(self) -> Figure:
+        """comparison.png as a figure: latency and time by operator of each variant."""
+        from harness.report.charts import comparison, style
+
+        with style.applied():
+            return comparison.draw(self.rows, self._operators, results.title(self.document))
+
+    def __repr__(self) -> str:
+        out = terminal.console()
+        with out.capture() as captured:
+            terminal.show(out, self._shown())
+            for sentence in (*words.summary(self.document, self.rows), *self.warnings):
+                out.print(sentence, markup=False, soft_wrap=True)
+        return captured.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        parts = [_as_html(self._shown())]
+        chart = self.folder / "comparison.svg"
+        if chart.exists():
+            picture = page.Picture.of(chart)
+            parts.append(f'<img src="{picture.source}" alt="{html.escape(picture.alt)}" style="max-width: 100%">')
+        parts.append(_as_list(words.summary(self.document, self.rows)))
+        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
+        parts.append(_folded("Warnings", _as_list(self.warnings)))
+        parts.append(_folded("Operators", "".join(_as_html(table) for table in operators if table is not None)))
+        return "\n".join(filter(None, parts))
+
+    def _shown(self) -> cells.Table:
+        return cells.comparison_table(self.rows, results.title(self.document))
+
+
+def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: str, free: bool) -> dict[str, Any]:
+    """The configuration's op and dtype, for functions and their inputs; `free`: the dtype is that of the tensors."""
+    if not variants or inputs is None:
+        raise UsageError('compare: give an operation\'s name, or variants={"a": f, "b": g} and inputs=…')
+    if not callable(inputs):
+        if dims:
+            raise UsageError(f"{', '.join(dims)}: not an argument of compare, and inputs that are tensors have no dims")
+        tensors = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        floating = [value.dtype for value in tensors if _is_floating(value)]
+        if free and floating:
+            dtype = str(floating[0]).removeprefix("torch.")
+        inputs = _given(tensors)
+    op = {
+        "name": "functions",
+        "dims": dict(dims),
+        "inputs": inputs,
+        "reference": None,
+        "work": None,
+        "variants": _mapping(variants),
+        "dtypes": [dtype],
+        "modes": list(MODES),
+        "tolerance": 1.0,
+    }
+    return {"op": op, "dtype": dtype}
+
+
+def _given(tensors: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function that makes inputs out of tensors that are there already."""
+    held = [(value.detach().cpu(), value.requires_grad) if _is_floating(value) else (value, None) for value in tensors]
+
+    def given(dtype: Any, **_: Any) -> tuple[Any, ...]:
+        return tuple(
+            value if gradient is None else value.to(dtype).requires_grad_(gradient) for value, gradient in held
+        )
+
+    return given
+
+
+def _is_floating(value: Any) -> bool:
+    return hasattr(value, "is_floating_point") and bool(value.is_floating_point())
+
+
+def _mapping(variants: Any) -> dict[str, Any]:
+    if not isinstance(variants, Mapping):
+        raise UsageError(
+            f'variants={variants!r}: expected functions by name, such as {{"mine": f}}; '
+            'some of an operation\'s own are chosen by overrides=["variants=[naive,fused]"]'
+        )
+    return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
+
+
+def _function(variant: Any) -> Any:
+    """The function of a variant with its arguments, as a reference."""
+    if not isinstance(variant, Mapping) or not callable(variant.get("fn")):
+        return None
+    function, arguments = variant["fn"], dict(variant.get("args") or {})
+    return (lambda *inputs: function(*inputs, **arguments)) if arguments else function
+
+
+def _as_function(work: Work | None) -> Callable[..., Any] | None:
+    return (lambda **_: work) if isinstance(work, Mapping) else work
+
+
+def _described(value: Any) -> Any:
+    """The configuration with each function in it as a text that says where it stands."""
+    if isinstance(value, Mapping):
+        return {key: _described(inner) for key, inner in value.items()}
+    return describe(value) if callable(value) else value
+
+
+def _as_html(table: cells.Table) -> str:
+    align = [f' style="padding: 2px 8px; text-align: {"right" if right else "left"}"' for right in table.right]
+    head = "".join(f"<th{style}>{html.escape(text)}</th>" for style, text in zip(align, table.headers, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{style}>{html.escape(text)}</td>" for style, text in zip(align, row, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    title = f'<caption style="padding: 2px 8px; text-align: left"><b>{html.escape(table.title)}</b></caption>'
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _as_list(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>" if texts else ""
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""

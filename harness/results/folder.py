@@ -1,0 +1,141 @@
+"""Results: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, Any
+
+from harness import __version__
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import Case
+from harness.results.measurement import Outcome
+
+SCHEMA_VERSION = 1
+FILE = "results.json"  # written last: a folder that has it is complete
+
+Document = dict[str, Any]
+
+
+def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outcome) -> Document:
+    """All of a run as plain values: what was asked for, under what, and what was seen."""
+    operation = case.operation
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "harness": __version__,
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": command,
+        "case": {
+            "op": operation.name,
+            "dims": dict(operation.dims),
+            "dtype": case.dtype,
+            "device": outcome.device.get("device", case.device),
+            "mode": case.mode,
+            "seed": case.seed,
+            "baseline": operation.baseline,
+            "variants": [variant.name for variant in operation.variants],
+        },
+        "config": config,
+        "device": outcome.device,
+        "environment": outcome.environment,
+        "work": outcome.work,
+        "stopped": outcome.stopped,
+        "warnings": outcome.warnings,
+        "measurements": [asdict(measurement) for measurement in outcome.measurements],
+        "samples": {
+            "columns": ["variant", "process", "round", "calls", "seconds"],
+            "rows": [list(sample) for sample in outcome.samples],
+        },
+    }
+
+
+def write(folder: Path, content: Document) -> None:
+    """Writes results.json, strictly: a number that is not finite becomes null."""
+    with atomic(folder / FILE) as file:
+        json.dump(strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+
+
+def read(path: Path) -> Document:
+    """The results in a run's folder, or in a copy of its results.json under any name.
+
+    Raises UsageError where there are none, or where another version of the harness wrote them otherwise.
+    """
+    missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
+    file = path / FILE if path.is_dir() else path
+    return versioned(file, SCHEMA_VERSION, f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME")
+
+
+def versioned(file: Path, version: int, missing: str) -> Any:
+    """What a JSON file holds that says its `schema_version`.
+
+    Raises UsageError where there is none, which `missing` says, or where another version of the harness wrote it.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(missing) from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    found = content.get("schema_version") if isinstance(content, dict) else None
+    if found != version:
+        raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
+    return content
+
+
+def title(document: Document) -> str:
+    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
+    case = document["case"]
+    what = " ".join([case["op"], *(f"{name}={size}" for name, size in case["dims"].items())])
+    return f"{what} · {case['dtype']} · {case['mode']} · {case['device']}"
+
+
+def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a CSV; an unknown value is an empty cell."""
+    with atomic(path) as file:
+        writer = csv.DictWriter(file, columns, extrasaction="raise", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[IO[str]]:
+    """A text file that appears whole or not at all; an OSError names it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = None
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            yield file
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a full disk gives no name, and none is of use but this
+        raise
+
+
+def strict(value: Any) -> Any:
+    """The value with every number that JSON cannot hold replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): strict(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(inner) for inner in value]
+    return value
+
+
+def _cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return value

@@ -1,0 +1,186 @@
+"""Plan: the cases of a sweep, all checked and each given a folder before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from harness.configuration.errors import UsageError
+from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.schema import parse, resolved
+from harness.results import folder as results
+
+FILE = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
+SCHEMA_VERSION = 1
+LONGEST_NAME = 60
+OWN_COLUMNS = ("op", "dtype", "device", "mode")  # swept keys that every row of a comparison holds anyway
+LAST = "last"
+ABOUT_THE_RUN = ("resume", "lock")  # keys that do not change what is measured
+
+Compose = Callable[[list[str]], DictConfig]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One case of a sweep, before it is measured."""
+
+    folder: str  # below the sweep's
+    overrides: tuple[str, ...]  # of the command line that makes this case alone
+    swept: Mapping[str, Any]  # the values of the swept keys, in the order of the command line
+    digest: str  # of the configuration, to know the case again
+    op: str
+    dims: Mapping[str, int]
+    dtype: str
+    device: str
+    mode: str
+    variants: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """For people: `hidden=512 dtype=float32`."""
+        return " ".join(f"{_short(key)}={value}" for key, value in self.swept.items()) or self.op
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The swept keys that no column of a comparison holds, with their values."""
+        return {
+            key: value for key, value in self.swept.items() if key not in OWN_COLUMNS and not key.startswith("op.dims.")
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cases of a sweep, and the command that asks for them."""
+
+    command: str  # without resume=…
+    config: Mapping[str, Any]  # the resolved configuration of the first case
+    cases: tuple[Planned, ...]
+
+    def resuming(self, folder: Path) -> str:
+        """The command that continues the sweep in `folder`."""
+        return f"{self.command} {shlex.quote(f'resume={folder}')}"
+
+    def write(self, folder: Path) -> None:
+        """Writes sweep.json."""
+        content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        with results.atomic(folder / FILE) as file:
+            json.dump(results.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+
+
+def read(folder: Path) -> Plan:
+    """The plan in a sweep's folder.
+
+    Raises UsageError where there is none, or where another version of the harness wrote it.
+    """
+    content = results.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
+    cases = tuple(
+        Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
+        for case in content["cases"]
+    )
+    return Plan(content["command"], content["config"], cases)
+
+
+def make(jobs: Sequence[Sequence[str]], swept: Sequence[str], compose: Compose, command: str) -> Plan:
+    """Composes and validates every case; `jobs` are their overrides, `swept` the keys that differ among them.
+
+    Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
+    """
+    cases, first = [], None
+    width = max(3, len(str(len(jobs) - 1)))
+    for number, overrides in enumerate(jobs):
+        chosen = dict(_split(override) for override in overrides)
+        values = {key: chosen[key] for key in swept}
+        try:
+            plain = resolved(compose(list(overrides)))
+            case, _ = parse(plain)
+        except Exception as error:
+            wrong = error if isinstance(error, UsageError) else as_usage_error(error)
+            where = " ".join(f"{key}={value}" for key, value in values.items())
+            raise UsageError(f"{wrong} (in the case {where})" if len(swept) > 1 else str(wrong)) from error
+        first = first or plain
+        values = {key: _typed(plain, key, text) for key, text in values.items()}
+        cases.append(
+            Planned(
+                folder=_folder(number, width, values or {"op": case.operation.name}),
+                overrides=tuple(overrides),
+                swept=values,
+                digest=digest(plain),
+                op=case.operation.name,
+                dims=dict(case.operation.dims),
+                dtype=case.dtype,
+                device=case.device,
+                mode=case.mode,
+                variants=tuple(variant.name for variant in case.operation.variants),
+            )
+        )
+    return Plan(command, first or {}, tuple(cases))
+
+
+def locate(resume: str, fresh: Path) -> Path:
+    """The folder that `resume` names; `fresh` is the one that a new sweep would get: last is sought beside it.
+
+    Raises UsageError where that is not the folder of a sweep.
+    """
+    if resume != LAST:
+        return Path(resume)
+    outputs = fresh.parent.parent  # outputs/DATE/TIME
+    found = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise UsageError(f"resume={LAST}: no sweep under {outputs}")
+    return found[-1].parent
+
+
+def check_same(folder: Path, before: Plan, made: Plan) -> None:
+    """Raises UsageError where two plans differ: results measured under other settings must not end up in one table."""
+    if len(before.cases) != len(made.cases):
+        raise UsageError(
+            f"resume={folder}: has {len(before.cases)} cases, and this command has {len(made.cases)}; "
+            f"continue it by {before.resuming(folder)}"
+        )
+    for old, new in zip(before.cases, made.cases, strict=True):
+        if old.digest != new.digest:
+            asked = (
+                "was asked for" if old.name == new.name else f"is {old.name}, and here {new.name}: both are asked for"
+            )
+            raise UsageError(
+                f"resume={folder}: {old.folder} {asked} by other settings; continue it by {before.resuming(folder)}, "
+                "or start a new sweep without resume"
+            )
+
+
+def digest(plain: Mapping[str, Any]) -> str:
+    """A text that two configurations share only where they ask for the same measurement."""
+    asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _split(override: str) -> tuple[str, str]:
+    key, _, value = override.partition("=")
+    return key.lstrip("+"), value
+
+
+def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:
+    """The value that the configuration holds under a swept key, or the text that chose it: a group's option."""
+    value: Any = plain
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, (bool, int, float, str)) else text
+
+
+def _folder(number: int, width: int, values: Mapping[str, Any]) -> str:
+    """`003-hidden_512-float32`: short, and safe in every file system and on a command line."""
+    parts = [str(value) if key in OWN_COLUMNS else f"{_short(key)}_{value}" for key, value in values.items()]
+    name = f"{number:0{width}}-{'-'.join(parts)}"
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:LONGEST_NAME].rstrip("._-")
+
+
+def _short(key: str) -> str:
+    return key.rpartition(".")[2]

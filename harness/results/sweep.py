@@ -1,0 +1,224 @@
+"""Gathering: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.errors import CaseError, UsageError, one_line
+from harness.results import comparison, plan
+from harness.results import folder as results
+from harness.results.comparison import Row
+from harness.results.measurement import DEGRADED, FAILED, WRONG
+from harness.results.plan import Plan, Planned
+
+FILE = "sweep.csv"
+FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
+MISSING = "missing"  # the status of a row whose case has not been measured
+TEXTS = {"op", "variant", "status", "reason", "device", "dtype", "mode", "verdict", "cache"}
+ENOUGH = 256  # bytes from each end of results.json that tell its version, and that it is whole
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case has no results."""
+
+    status: int  # the exit status that it calls for
+    reason: str
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One case of a sweep, with what is known of it now."""
+
+    planned: Planned
+    rows: list[Row]  # one a variant, of status failed or missing where there are no results
+    missing: str | None = None  # why there are no results; None: there are
+    started: bool = True
+    status: int = 0  # the exit status that the case calls for
+
+    @property
+    def again(self) -> bool:
+        """Whether a resumed sweep measures the case again."""
+        return self.missing is not None or any(row["status"] == FAILED for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep as its folder shows it."""
+
+    folder: Path
+    plan: Plan
+    cases: list[Gathered]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of sweep.csv: every one has every column."""
+        empty = dict.fromkeys(self.columns)
+        return [{**empty, **row} for case in self.cases for row in case.rows]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of comparison.csv with the dims of all operations, then the swept keys beyond these."""
+        dims = list(dict.fromkeys(dim for case in self.cases for dim in case.planned.dims))
+        swept = list(dict.fromkeys(key for case in self.cases for key in case.planned.columns))
+        return [*comparison.columns(dims), *swept, "case"]
+
+    @property
+    def status(self) -> int:
+        """The exit status: the worst of the cases."""
+        return max((case.status for case in self.cases), default=0)
+
+
+def read(folder: Path) -> Sweep:
+    """Reads a sweep's folder, and writes nothing."""
+    made = plan.read(folder)
+    return Sweep(folder, made, [look(folder, planned) for planned in made.cases])
+
+
+def look(folder: Path, planned: Planned) -> Gathered:
+    """What one case has come to."""
+    place = folder / planned.folder
+    unfinished = _unfinished(place)
+    if unfinished is None:
+        rows = _rows(place, planned)
+        worst = any(row["status"] in (WRONG, FAILED, DEGRADED) for row in rows)
+        return Gathered(planned, rows, status=int(worst))
+    failed = read_failure(place)
+    if failed is not None:
+        return Gathered(planned, _stand_in(planned, FAILED, failed.reason), failed.reason, status=failed.status)
+    started = place.is_dir()
+    reason = unfinished if started else "not started"
+    return Gathered(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
+
+
+def foreign(place: Path) -> str | None:
+    """The complaint about a case's results, where another version of the harness wrote them."""
+    try:
+        with (place / results.FILE).open("rb") as file:
+            head = file.read(ENOUGH)
+    except OSError:
+        return None
+    found = re.search(rb'"schema_version":\s*([^,\s}]+)', head)
+    version = found[1].decode(errors="replace") if found else "none"
+    if version == str(results.SCHEMA_VERSION):
+        return None
+    return f"{results.FILE} has schema_version {version}, where this harness reads {results.SCHEMA_VERSION}"
+
+
+def _unfinished(place: Path) -> str | None:
+    """Why a case does not count as done; its results are looked at from both ends, not read."""
+    try:
+        with (place / results.FILE).open("rb") as file:
+            file.seek(max(file.seek(0, 2) - ENOUGH, 0))
+            whole = file.read().rstrip().endswith(b"\n}")
+    except OSError:
+        return "started, not finished"
+    return foreign(place) or (None if whole else f"{results.FILE} is cut off")
+
+
+def _rows(place: Path, planned: Planned) -> list[Row]:
+    """The rows of a finished case's comparison.csv, as numbers; made again from its results where it is gone."""
+    own = {**planned.columns, "case": planned.folder}
+    try:
+        with (place / "comparison.csv").open(encoding="utf-8", newline="") as file:
+            return [
+                {key: cell if key in TEXTS and cell else _value(cell) for key, cell in row.items()} | own
+                for row in csv.DictReader(file)
+            ]
+    except FileNotFoundError:
+        return [row | own for row in comparison.comparison(results.read(place))]
+
+
+def _value(cell: str) -> Any:
+    if not cell:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            pass
+    return {"True": True, "False": False}.get(cell, cell)
+
+
+def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
+    """Rows that keep the place of a case without results: what is missing must not look as if it was not asked for."""
+    case = {
+        "op": planned.op,
+        "status": status,
+        "reason": reason,
+        "device": None if planned.device == "auto" else planned.device,
+        "dtype": planned.dtype,
+        "mode": planned.mode,
+        **{f"dim_{dim}": size for dim, size in planned.dims.items()},
+        **planned.columns,
+        "case": planned.folder,
+    }
+    return [{**dict.fromkeys(comparison.columns([])), **case, "variant": name} for name in planned.variants]
+
+
+def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
+    """A sentence for each variant that is not right, and for each case that has no results."""
+    told = []
+    for case in cases:
+        log = folder / case.planned.folder / "worker.log"
+        see = f"; see {log}" if log.exists() else ""
+        if case.missing is not None:
+            told.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
+            continue
+        told += [
+            f"{case.planned.folder}: {row['variant']} is {row['status']}: {row['reason']}{see}"
+            for row in case.rows
+            if row["status"] in (WRONG, FAILED, DEGRADED)
+        ]
+    return told
+
+
+def remaining(folder: Path, made: Plan) -> list[int]:
+    """The numbers of the cases of a sweep that are missing or failed.
+
+    Raises UsageError where `folder` holds another sweep than `made`, or results of another version of the harness.
+    """
+    try:
+        before = plan.read(folder)
+    except UsageError as error:
+        raise UsageError(f"resume={error}") from error
+    plan.check_same(folder, before, made)
+    sweep = read(folder)
+    for case in sweep.cases:
+        complaint = foreign(folder / case.planned.folder)
+        if complaint:
+            raise UsageError(f"resume={folder / case.planned.folder}: {complaint}; start a new sweep without resume")
+    return [number for number, case in enumerate(sweep.cases) if case.again]
+
+
+def record_failure(folder: Path, error: Exception) -> int:
+    """Writes failure.json, and returns its status; of an error that should not be, the traceback as well, to stderr."""
+    reason, status = one_line(error), 2 if isinstance(error, UsageError) else 1
+    if not isinstance(error, (UsageError, CaseError)):
+        traceback.print_exception(error)
+        reason = f"{type(error).__name__}: {reason}"
+    with results.atomic(folder / FAILURE) as file:
+        json.dump({"status": status, "reason": reason}, file, ensure_ascii=False)
+    return status
+
+
+def read_failure(folder: Path) -> Failure | None:
+    """What failure.json says, where there is one."""
+    try:
+        content = json.loads((folder / FAILURE).read_text(encoding="utf-8"))
+        return Failure(int(content["status"]), str(content["reason"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def clear_failure(folder: Path) -> None:
+    """Forgets an earlier attempt, before the case is measured again; its results stand until there are new ones."""
+    for name in (FAILURE, "worker.log"):
+        (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,224 @@
+"""Variants of RMSNorm that are dishonest, wrong or adversarial, each in one way; tests say what is found out."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+
+import torch
+import torch._dynamo
+
+CALLS = {"raises_late": 0, "exits_late": 0}
+
+
+def good(x, weight):
+    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
+
+
+def zeroes_its_input(x, weight):
+    x.zero_()
+    return torch.zeros_like(x)
+
+
+def scales_its_input(x, weight):
+    result = good(x, weight)
+    x.mul_(2)
+    return result
+
+
+def zeros(x, weight):
+    return torch.zeros_like(x)
+
+
+def one_nan(x, weight):
+    result = good(x, weight)
+    result.view(-1)[7] = float("nan")
+    return result
+
+
+def all_nan(x, weight):
+    return good(x, weight) * float("nan")
+
+
+def one_infinity(x, weight):
+    result = good(x, weight)
+    result.view(-1)[7] = float("inf")
+    return result
+
+
+def one_dimension_more(x, weight):
+    return good(x, weight).unsqueeze(0)
+
+
+def one_row(x, weight):
+    return good(x, weight)[:1]
+
+
+def another_dtype(x, weight):
+    return good(x, weight).double()
+
+
+def scaled(x, weight):
+    return good(x, weight) * 1.05
+
+
+def one_element_off(x, weight):
+    result = good(x, weight)
+    result.view(-1)[3] *= 1.5
+    return result
+
+
+def its_input(x, weight):
+    return x
+
+
+def two_outputs(x, weight):
+    return good(x, weight), weight
+
+
+def no_tensor(x, weight):
+    return None
+
+
+@functools.lru_cache(maxsize=8)
+def _remembered(x_address, weight_address, read):
+    return good(*read.pair)
+
+
+class _Pair:
+    """Hashes alike for the same addresses, whatever they hold."""
+
+    def __init__(self, *pair):
+        self.pair = pair
+
+    def __hash__(self):
+        return hash(tuple(tensor.data_ptr() for tensor in self.pair))
+
+    def __eq__(self, other):
+        return hash(self) == hash(other)
+
+
+def remembers(x, weight):
+    return _remembered(x.data_ptr(), weight.data_ptr(), _Pair(x, weight))
+
+
+def leaves_work_running(x, weight):
+    result = torch.empty_like(x)
+
+    def later():
+        time.sleep(0.005)
+        result.copy_(good(x, weight))
+
+    threading.Thread(target=later).start()
+    return result
+
+
+def adds_noise(x, weight):
+    return good(x, weight) + torch.rand_like(x)
+
+
+def raises_late(x, weight):
+    CALLS["raises_late"] += 1
+    if CALLS["raises_late"] > 2:
+        raise RuntimeError("the third call is one too many\nwith a second line")
+    return good(x, weight)
+
+
+def exits_late(x, weight):
+    CALLS["exits_late"] += 1
+    if CALLS["exits_late"] > 20:
+        sys.exit(3)
+    return good(x, weight)
+
+
+def prints(x, weight):
+    print("printed by a variant")
+    return good(x, weight)
+
+
+def item_in_the_middle(x, weight):
+    total = (x * x).sum().item()
+    return good(x, weight) + (0 * total)
+
+
+def break_in_the_middle(x, weight):
+    y = x * 1
+    torch._dynamo.graph_break()
+    return good(y, weight)
+
+
+def two_thousand(x, weight):
+    y = x
+    for _ in range(1000):
+        y = torch.neg(torch.neg(y))
+    return good(y, weight)
+
+
+def changes_global_state(x, weight):
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    return good(x, weight)
+
+
+TURNS = 0
+
+
+def recompiles_always(x, weight):
+    global TURNS
+    TURNS += 1
+    return good(x, weight) * (1.0 if TURNS else 0.0)
+
+
+@torch._dynamo.disable
+def _hidden(x, weight):
+    return good(x, weight)
+
+
+def never_compiles(x, weight):
+    return _hidden(x, weight)
+
+
+def counts_up(x, weight, limit=1.0):
+    return good(x, weight) * limit
+
+
+class UnprintableError(Exception):
+    def __str__(self):
+        raise RuntimeError("in str")
+
+
+def raises_unprintable(x, weight):
+    raise UnprintableError
+
+
+def raises_markup(x, weight):
+    raise RuntimeError("\udcff bad \x1b[31mred <b>|pipe` " + "A" * 100_000)
+
+
+def interrupts(x, weight):
+    raise KeyboardInterrupt
+
+
+def leaves_the_generator(x, weight):
+    raise GeneratorExit
+
+
+def closes_stderr(x, weight):
+    import os
+
+    os.close(1)
+    os.close(2)
+    raise ValueError("after closing")
+
+
+_MEMO: dict = {}
+
+
+def memoizes(x, weight):
+    key = (x.data_ptr(), x._version)
+    if key not in _MEMO:
+        _MEMO[key] = good(x, weight)
+    return _MEMO[key]

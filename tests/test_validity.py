@@ -1,0 +1,219 @@
+"""Dishonest, wrong and adversarial variants, each found out by the program, with the good rows left standing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli import QUICK, ROOT, Ran, run
+
+WRONG = {
+    "zeroes_its_input": "changes its inputs in place (input 0)",
+    "scales_its_input": "changes its inputs in place (input 0)",
+    "zeros": "differs from the float64 reference",
+    "one_nan": "1 of 2048 values is NaN",
+    "all_nan": "2048 of 2048 values are NaN",
+    "one_infinity": "1 of 2048 values is infinite",
+    "one_dimension_more": "shape (1, 4, 512), where the reference has (4, 512)",
+    "one_row": "shape (1, 512), where the reference has (4, 512)",
+    "another_dtype": "dtype float64, where bfloat16 is asked for",
+    "scaled": "differs from the float64 reference",
+    "one_element_off": "differs from the float64 reference",
+    "its_input": "differs from the float64 reference",
+    "two_outputs": "2 outputs where the reference has 1",
+    "no_tensor": "returned a NoneType, not a tensor",
+    "remembers": "as if it remembered",
+    "leaves_work_running": "work is left running",
+}
+RIGHT = ("good", "prints", "two_thousand", "changes_global_state")
+FAILED = {
+    "raises_late": "the third call is one too many",
+    "exits_late": "called sys.exit(3)",
+    "raises_unprintable": "Unprintable",
+    "raises_markup": "bad",
+    "interrupts": "KeyboardInterrupt",
+    "leaves_the_generator": "GeneratorExit",
+    "closes_stderr": "after closing",
+}
+
+
+def variants(*names: str) -> list[str]:
+    """Overrides that add variants of tests/adversarial_variants.py."""
+    return [f"+op.variants.{name}.fn=adversarial_variants.{name}" for name in names]
+
+
+def measure(cwd: Path, *arguments: str, **variables: str) -> Ran:
+    return run(*arguments, "device=cpu", *QUICK, cwd=cwd, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}", **variables)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    names = [*WRONG, *RIGHT, *FAILED, "adds_noise", "memoizes"]
+    return measure(
+        tmp_path_factory.mktemp("honesty"), "profile.active=50", "profile.max_events=20000", *variants(*names)
+    )
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_ones_are_wrong_and_never_ranked(ran: Ran, name: str) -> None:
+    row = ran.rows[name]
+    assert row["status"] == "wrong"
+    assert WRONG[name] in row["reason"]
+    assert row["speedup"] == row["verdict"] == ""
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_ones_are_right(ran: Ran, name: str) -> None:
+    row = ran.rows[name]
+    assert row["status"] == "ok", row["reason"]
+    assert row["reason"] == ""
+    assert float(row["speedup"]) > 0
+    assert float(row["error_allowed_share"]) < 1
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_those_that_fail_say_why_on_one_line(ran: Ran, name: str) -> None:
+    assert ran.rows[name]["status"] == "failed"
+    assert FAILED[name] in ran.rows[name]["reason"]
+    assert ran.rows[name]["reason"].isprintable()
+    assert len(ran.rows[name]["reason"]) < 400
+
+
+def test_one_that_runs_no_operator_is_never_the_winner(ran: Ran) -> None:
+    row = ran.rows["memoizes"]
+    assert (row["status"], row["operator_calls"]) == ("ok", "0")
+    assert row["speedup"] == row["verdict"] == ""
+
+
+def test_the_good_rows_stand_and_the_exit_status_tells(ran: Ran) -> None:
+    assert ran.status == 1
+    for name, calls in {"naive": "6", "fused": "1", "compiled": "1"}.items():
+        assert ran.rows[name]["status"] == "ok"
+        assert ran.rows[name]["operator_calls"] == calls
+
+
+def test_a_random_variant_is_not_comparable_and_never_ranked(ran: Ran) -> None:
+    row = ran.rows["adds_noise"]
+    assert row["status"] == "ok"
+    assert "not comparable" in row["reason"]
+    assert row["verdict"] == row["max_error"] == ""
+
+
+def test_many_operators_are_bounded_with_a_warning(ran: Ran) -> None:
+    measurement = next(row for row in ran.results["measurements"] if row["variant"] == "two_thousand")
+    assert measurement["profile"]["events"] <= 20_000 * 1.2
+    assert measurement["profile"]["active"] < 50
+    assert any("profile.active=50" in note for note in measurement["notes"])
+    assert ran.rows["two_thousand"]["operator_calls"] == "2001"
+
+
+def test_global_state_does_not_leak_and_is_told(ran: Ran) -> None:
+    """It sets another default dtype and one thread in each of its calls; the others keep theirs."""
+    measurement = next(row for row in ran.results["measurements"] if row["variant"] == "changes_global_state")
+    assert any("number of threads" in note and "default dtype" in note for note in measurement["notes"])
+    noted = [row["variant"] for row in ran.results["measurements"] if any("changes" in n for n in row["notes"])]
+    assert noted == ["changes_global_state", "closes_stderr"]
+
+
+def test_what_a_variant_prints_does_not_reach_the_tables(ran: Ran) -> None:
+    assert "printed by a variant" not in ran.out
+    assert "printed by a variant" in (ran.folder / "worker.log").read_text()
+
+
+def test_a_wrong_baseline_is_the_one_blamed(tmp_path: Path) -> None:
+    ran = measure(tmp_path, "op.baseline=scaled", "variants=[scaled,fused]", *variants("scaled"))
+    assert ran.rows["scaled"]["status"] == "wrong"
+    assert ran.rows["fused"]["status"] == "ok"
+    assert ran.rows["fused"]["speedup"] == ""
+
+
+def test_the_order_of_variants_does_not_matter(tmp_path: Path) -> None:
+    """One that zeroes its input, listed before and after the baseline."""
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    (tmp_path / "conf" / "op" / "ordered.yaml").write_text(
+        "name: ordered\ndims: {rows: 4, hidden: 512}\nbaseline: naive\n"
+        "inputs: variants.rmsnorm.inputs\nreference: variants.rmsnorm.reference\n"
+        "variants:\n"
+        "  before: {fn: adversarial_variants.zeroes_its_input}\n"
+        "  naive: {fn: variants.rmsnorm.naive}\n"
+        "  after: {fn: adversarial_variants.zeroes_its_input}\n"
+    )
+    ran = measure(tmp_path, "--config-dir", "conf", "op=ordered")
+    assert [row["status"] for row in ran.rows.values()] == ["wrong", "ok", "wrong"]
+
+
+def test_one_that_does_nothing_is_never_the_winner(tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text(
+        "import torch\n"
+        "def inputs(rows, dtype, generator):\n    return (torch.ones(rows, dtype=dtype),)\n"
+        "def reference(x):\n    return x\n"
+        "def copies(x):\n    return x.clone()\n"
+        "def nothing(x):\n    return x\n"
+    )
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    (tmp_path / "conf" / "op" / "same.yaml").write_text(
+        "name: same\ndims: {rows: 64}\nbaseline: copies\ninputs: same.inputs\nreference: same.reference\n"
+        "variants:\n  copies: {fn: same.copies}\n  nothing: {fn: same.nothing}\n"
+    )
+    ran = run("--config-dir", "conf", "op=same", "device=cpu", *QUICK, cwd=tmp_path)
+    assert ran.status == 0
+    row = ran.rows["nothing"]
+    assert (row["status"], row["operator_calls"]) == ("ok", "0")
+    assert row["speedup"] == row["verdict"] == ""
+    assert "n/a" in ran.out
+
+
+def test_bfloat16_at_a_longer_reduction(tmp_path: Path) -> None:
+    ran = measure(tmp_path, "op.dims.rows=64", "op.dims.hidden=4096", *variants("scaled"))
+    status = {name: row["status"] for name, row in ran.rows.items()}
+    assert status == {"naive": "ok", "fused": "ok", "compiled": "ok", "scaled": "wrong"}
+
+
+def test_a_graph_break_stands_beside_the_row(tmp_path: Path) -> None:
+    names = {"item": "item_in_the_middle", "broken": "break_in_the_middle", "strict": "break_in_the_middle"}
+    ran = measure(
+        tmp_path,
+        "variants=[naive,item,broken,strict]",
+        *(f"+op.variants.{name}.fn=adversarial_variants.{function}" for name, function in names.items()),
+        "+op.variants.item.compile=true",
+        "+op.variants.broken.compile=true",
+        "+op.variants.strict.compile.fullgraph=true",
+    )
+    for name in ("item", "broken"):
+        assert (ran.rows[name]["graph_breaks"], ran.rows[name]["graphs"]) == ("1", "2")
+    (cost, *_) = ran.results["measurements"][1]["compiles"]
+    assert "Tensor.item()" in cost["break_reasons"][0]
+    assert ran.rows["strict"]["status"] == "failed"
+    assert "graph break" in ran.rows["strict"]["reason"]
+    assert ran.rows["naive"]["status"] == "ok"
+
+
+def test_no_compiler_fails_the_compiled_row_readably(tmp_path: Path) -> None:
+    ran = measure(tmp_path, CXX="/bin/false", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
+    assert ran.status == 1
+    assert ran.rows["compiled"]["status"] == "failed"
+    assert "compiler" in ran.rows["compiled"]["reason"].lower()
+    assert "\n" not in ran.rows["compiled"]["reason"]
+    assert ran.rows["naive"]["status"] == ran.rows["fused"]["status"] == "ok"
+
+
+def test_a_name_full_of_markup(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    (tmp_path / "conf" / "op" / "named.yaml").write_text(
+        "name: named\ndims: {rows: 4, hidden: 64}\nbaseline: naive\n"
+        "inputs: variants.rmsnorm.inputs\nreference: variants.rmsnorm.reference\n"
+        "variants:\n  naive: {fn: variants.rmsnorm.naive}\n  'fast \"v2\" <b>': {fn: variants.rmsnorm.fused}\n"
+    )
+    ran = measure(tmp_path, "--config-dir", "conf", "op=named")
+    assert ran.status == 0
+    assert 'fast "v2" <b>' in ran.rows
+    assert 'fast "v2" <b>' in ran.out
+    traces = sorted(ran.folder.glob("traces/*/trace.json"))
+    assert len(traces) == 2
+    assert ran.results["measurements"][1]["variant"] == 'fast "v2" <b>'
+
+
+def test_nothing_recompiles_after_warm_up(tmp_path: Path) -> None:
+    ran = measure(tmp_path, TORCH_LOGS="recompiles")
+    assert ran.rows["compiled"]["recompiles"] == "0"
+    assert "Recompiling function" not in (ran.folder / "worker.log").read_text()
