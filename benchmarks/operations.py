@@ -57,7 +57,7 @@ def options() -> argparse.Namespace:
 
 def table(found: list[Comparison]) -> Table:
     """A row for each variant of each operation; the operation stands in the first of its rows."""
-    headers = ["Operation", "Dims", "Variant", "Latency", "Speed-up", "Verdict", "Operator calls", "Of the bound"]
+    headers = ["Operation", "Dims", "Variant", "Latency", "Speedup", "Verdict", "Operator calls", "Of the bound"]
     rows = []
     for measured in found:
         case, shown = measured.document["case"], measured.rows

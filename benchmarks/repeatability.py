@@ -1,6 +1,6 @@
 """Repeatability and agreement: fresh runs of the harness, alternating with torch.utils.benchmark in fresh processes.
 
-No two runs of the harness may contradict each other; the spread of its log speed-ups is set beside that of
+No two runs of the harness may contradict each other; the spread of its log speedups is set beside that of
 torch.utils.benchmark; and at (4, 512) its median latencies beside those of torch.utils.benchmark.
 """
 

@@ -109,7 +109,7 @@ def process(runs: int) -> dict[str, float]:
     from harness.execution import run_case as runner
     from harness.execution import worker
     from harness.execution.process import Process
-    from harness.results.measurement import TWIN
+    from harness.results.measurement import CONTROL
 
     tasks: list[Any] = []
 
@@ -126,7 +126,7 @@ def process(runs: int) -> dict[str, float]:
 
     def apart() -> None:
         mine = Process(
-            "harness.execution.worker:run", task, [*task.variants, TWIN], "cpu", {}, Path("worker.log"), 60.0
+            "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
         )
         for kind, _, payload in mine.messages():
             assert kind not in ("died", "broken"), payload

@@ -45,7 +45,7 @@ def with_status(document: dict[str, Any], status: str, reason: str, *variants: s
     for measurement in made["measurements"]:
         if measurement["variant"] in variants:
             measurement.update(status=status, reason=reason, profile=None, timeline=None, compiles=[])
-    lost = {*variants, *(["(twin)"] if made["case"]["baseline"] in variants else [])}
+    lost = {*variants, *(["(control)"] if made["case"]["baseline"] in variants else [])}
     made["samples"]["rows"] = [row for row in made["samples"]["rows"] if row[0] not in lost]
     return made
 
@@ -61,7 +61,7 @@ def row(variant: str, latency: float | None, **known: Any) -> comparison.Row:
 
 def measurement(variant: str, operators: Sequence[Mapping[str, Any]] = (), **known: Any) -> dict[str, Any]:
     """What a document says of a variant, as far as sentences need it."""
-    made = {"variant": variant, "idle": False, "notes": [], "compiles": [], "profile": {"operators": list(operators)}}
+    made = {"variant": variant, "no_op": False, "notes": [], "compiles": [], "profile": {"operators": list(operators)}}
     return made | known
 
 

@@ -19,7 +19,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
 from harness.diff.difference import Settings, VariantDifference, difference, refused
 from harness.results import folder as results
-from harness.results.measurement import TWIN, Measurement, Outcome
+from harness.results.measurement import CONTROL, Measurement, Outcome
 
 Document = dict[str, Any]
 Make = Callable[..., Path]
@@ -64,9 +64,9 @@ def document(
     rows: list[list[Any]] = []
     for process in range(processes):
         speed = machine * (1 + 0.2 * random.random() * (process > 0))
-        for name in [*variants, TWIN]:
+        for name in [*variants, CONTROL]:
             typical = LATENCY_US.get(name, LATENCY_US["naive"]) * (slower or {}).get(name, 1.0) * 1e-6
-            if name == TWIN:
+            if name == CONTROL:
                 typical *= (slower or {}).get("naive", 1.0)
             own = speed * float(np.exp(scatter * random.standard_normal()))
             noise = 1 + 0.02 * random.exponential(size=12)
@@ -274,7 +274,7 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) ->
     (tmp_path / "text.json").write_text("not JSON")
     (tmp_path / "list.json").write_text("[1]")
     for place, complaint in (
-        (make("other", other), "schema_version 99, where this harness reads 1"),
+        (make("other", other), "schema_version 99, where this harness reads 2"),
         (make("cut", cut), "samples"),
         (tmp_path / "empty", "no results.json"),
         (tmp_path / "nowhere", "no such file or folder"),
@@ -289,7 +289,7 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) ->
         assert len(str(caught.value).splitlines()) == 1
     ran = diff(good, tmp_path / "other")
     assert ran.status == 2
-    assert ran.error == f"error: {tmp_path}/other/results.json: schema_version 99, where this harness reads 1"
+    assert ran.error == f"error: {tmp_path}/other/results.json: schema_version 99, where this harness reads 2"
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_variables_count_where_they_are_on_and_their_device_is_measured() -> Non
     assert not unloaded.unfit
 
 
-def test_only_a_back_end_is_blamed_for_a_torch_that_does_not_import() -> None:
+def test_only_a_back_end_is_whose_turn_for_a_torch_that_does_not_import() -> None:
     assert fitness.unloadable(RuntimeError("out of memory")) is None
     try:
         raise RuntimeError("Failed to load the backend extension: torch_neuronx. You can disable") from ImportError(

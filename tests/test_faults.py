@@ -181,7 +181,7 @@ def test_a_resume_measures_what_failed_and_nothing_else(again: Path) -> None:
 
 def test_results_of_another_version_are_not_measured_over(again: Path) -> None:
     results = sweep_of(again) / "001-bfloat16" / "results.json"
-    results.write_text(results.read_text().replace('"schema_version": 1', '"schema_version": 99', 1))
+    results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
     ran = run(*PICKY, *QUICK, "resume=last", cwd=again)
     assert ran.status == 2
     assert "001-bfloat16: results.json has schema_version 99" in ran.error

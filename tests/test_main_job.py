@@ -74,13 +74,13 @@ def test_unknown_values_are_empty_cells(main_job: Ran) -> None:
 
 def test_results_hold_everything(main_job: Ran) -> None:
     results = main_job.results
-    assert results["schema_version"] == 1
+    assert results["schema_version"] == 2
     assert results["case"]["dims"] == {"rows": 4, "hidden": 512}
     assert results["config"]["op"]["variants"]["compiled"]["compile"] == {"fullgraph": True}
     assert results["environment"]["torch"].startswith("2.")
     assert results["environment"]["variables"]["MALLOC_MMAP_THRESHOLD_"]
     sampled = {row[0] for row in results["samples"]["rows"]}
-    assert sampled == {"naive", "fused", "compiled", "(twin)"}
+    assert sampled == {"naive", "fused", "compiled", "(control)"}
 
 
 def test_operators_are_sorted_and_sum_to_the_comparison(main_job: Ran) -> None:
@@ -92,10 +92,10 @@ def test_operators_are_sorted_and_sum_to_the_comparison(main_job: Ran) -> None:
 
 def test_tables_go_to_stdout_and_nothing_else_does(main_job: Ran) -> None:
     assert "aten::mul" in main_job.out
-    assert "Speed-up" in main_job.out
+    assert "Speedup" in main_job.out
     assert "USDT" not in main_job.out + main_job.err
     markdown = (main_job.folder / "comparison.md").read_text()
-    assert "| Variant | Latency | Speed-up |" in markdown
+    assert "| Variant | Latency | Speedup |" in markdown
 
 
 def test_dims_dtype_and_an_outside_variant(main_job: Ran) -> None:

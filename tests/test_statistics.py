@@ -46,10 +46,10 @@ def test_disturbed_rounds_are_left_out_and_nobody_is_favoured() -> None:
             ("naive", 1.0, 0.7),
             ("copy", 1.0, 0.7),
             ("compiled", 2.0, 1.4),
-            ("(twin)", 1.0, 0.7),
+            ("(control)", 1.0, 0.7),
         )
     }
-    kept = statistics.undisturbed(seconds, "(twin)")
+    kept = statistics.undisturbed(seconds, "(control)")
     assert {len(groups[0]) for groups in kept.values()} == {len(kept["naive"][0])}
     assert 80 <= len(kept["naive"][0]) <= 200
     assert np.median(kept["naive"][0] / kept["copy"][0]) == pytest.approx(1.0, abs=0.03)
@@ -60,7 +60,7 @@ def test_disturbed_rounds_are_left_out_and_nobody_is_favoured() -> None:
 def test_rounds_stay_paired_where_a_variant_has_fewer_and_all_stay_without_a_twin() -> None:
     told = np.array([1.0, 9.0, 1.0, 1.0, 9.0, 1.0])
     seconds = {"naive": [np.arange(6.0), np.arange(3.0)], "late": [np.arange(3.0), np.arange(3.0)]}
-    kept = statistics.undisturbed(seconds | {"(twin)": [told, np.array([])]}, "(twin)")
+    kept = statistics.undisturbed(seconds | {"(control)": [told, np.array([])]}, "(control)")
     assert [list(group) for group in kept["naive"]] == [[0, 2, 3, 5], [0, 1, 2]]
     assert [list(group) for group in kept["late"]] == [[0, 2], [0, 1, 2]]
 

@@ -185,7 +185,7 @@ def test_a_case_s_page_says_how_the_other_charts_are_drawn(swept: Ran) -> None:
 
 def test_results_of_another_version_are_named(copy: Path) -> None:
     results = copy / "000-softmax-rows_4" / "results.json"
-    results.write_text(results.read_text().replace('"schema_version": 1', '"schema_version": 99', 1))
+    results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
     complaint = gather(copy).cases[0].missing
     assert complaint is not None
     assert "schema_version 99" in complaint

@@ -120,7 +120,7 @@ def test_what_a_variant_prints_does_not_reach_the_tables(ran: Ran) -> None:
     assert "printed by a variant" in (ran.folder / "worker.log").read_text()
 
 
-def test_a_wrong_baseline_is_the_one_blamed(tmp_path: Path) -> None:
+def test_a_wrong_baseline_is_the_one_whose_turn(tmp_path: Path) -> None:
     ran = measure(tmp_path, "op.baseline=scaled", "variants=[scaled,fused]", *variants("scaled"))
     assert ran.rows["scaled"]["status"] == "wrong"
     assert ran.rows["fused"]["status"] == "ok"

@@ -49,7 +49,7 @@ class VariantDifference:
         return self.new is None or SEVERITY.index(self.new.status) > SEVERITY.index(self.old.status)
 
     @property
-    def mended(self) -> bool:
+    def fixed(self) -> bool:
         """Whether it is right now and was not."""
         return self.old is not None and self.old.status != OK and self.new is not None and self.new.status == OK
 

@@ -70,7 +70,7 @@ def _run(path: Path) -> Run:
         dims = [f"{name}={size}" for name, size in case["dims"].items()]
         rows = comparison.comparison(document)
         seconds = comparison.by_process(document)
-        idle = {row["variant"]: row["idle"] for row in document["measurements"]}
+        no_op = {row["variant"]: row["no_op"] for row in document["measurements"]}
         return Run(
             path=path,
             key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
@@ -82,7 +82,7 @@ def _run(path: Path) -> Run:
                     row["status"],
                     row["reason"],
                     row["latency_us"],
-                    _timed(row, seconds[row["variant"]], idle[row["variant"]]),
+                    _timed(row, seconds[row["variant"]], no_op[row["variant"]]),
                 )
                 for row in rows
             },
@@ -93,10 +93,10 @@ def _run(path: Path) -> Run:
         raise UsageError(f"{path}: not the whole results of a run ({type(error).__name__}: {error})") from error
 
 
-def _timed(row: comparison.Row, seconds: list[np.ndarray], idle: bool) -> list[np.ndarray]:
+def _timed(row: comparison.Row, seconds: list[np.ndarray], no_op: bool) -> list[np.ndarray]:
     """The samples that tell a variant's latency: not those of a wrong one, nor of the loop around nothing."""
     latency_us = row["latency_us"]
-    if row["status"] != OK or idle or latency_us is None or latency_us < comparison.TOO_FAST_US:
+    if row["status"] != OK or no_op or latency_us is None or latency_us < comparison.TOO_FAST_US:
         return []
     return seconds
 

@@ -66,7 +66,7 @@ def what(variant: VariantDifference) -> str:
         return "added"
     if variant.new is None:
         return "missing"
-    if variant.broken or variant.mended:
+    if variant.broken or variant.fixed:
         return f"{variant.new.status}, was {variant.old.status}"
     return variant.new.status if variant.new.status != OK else cells.NOTHING
 
@@ -112,7 +112,7 @@ def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
         typical = change.latency if absolute else change.beside
         beside = "" if absolute else f" beside {change.witness}"
         return f"is {change.verdict}: {interval(typical)}{beside}, {signed(change.least)} in its least latency."
-    if variant.new is not None and (variant.broken or variant.mended):
+    if variant.new is not None and (variant.broken or variant.fixed):
         reason = f": {variant.new.reason}" if variant.new.reason else ""
         return f"is {what(variant)}{reason}."
     return None

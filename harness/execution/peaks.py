@@ -64,7 +64,7 @@ def measured(
     }
 
 
-def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], blame: Callable[[str], None]) -> None:
+def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], set_turn: Callable[[str], None]) -> None:
     """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate."""
     import torch  # not above: the command line uses this file, and starts without torch
 

@@ -45,7 +45,7 @@ class Task:
     settings: Settings
     variants: tuple[str, ...]  # to be measured, in the order of the configuration
     replicate: int
-    thorough: bool  # also checks, profiles and weighs the variants; once a case is enough
+    full_pass: bool  # also checks, profiles and weighs the variants; once a case is enough
     seconds: float  # of timing
     traces: Path  # holds a folder for each variant
 
@@ -53,7 +53,7 @@ class Task:
 class Process:
     """A measuring process, its messages, and its end.
 
-    `target` is the dotted path of a function of (task, send, blame), imported in the child alone. `names` are those
+    `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. `names` are those
     that can be blamed for a death: before each step the child writes whose turn it is into shared memory.
     """
 
@@ -97,17 +97,17 @@ class Process:
                     continue
             if self._process.sentinel in ready or self._connection in ready:
                 self._process.join()
-                yield "died", self._blamed(), _death(self._process.exitcode)
+                yield "died", self._whose_turn(), _death(self._process.exitcode)
                 return
             if self._turn[1] != turn:
                 turn, since = self._turn[1], time.monotonic()
             elif time.monotonic() - since > self._timeout:
-                blamed = self._blamed()
+                blamed = self._whose_turn()
                 self.end()
                 yield "died", blamed, f"did not end within worker.timeout_s={self._timeout:g} s"
                 return
 
-    def _blamed(self) -> str:
+    def _whose_turn(self) -> str:
         index = self._turn[0]
         return self._names[index - 1] if index else ""
 
@@ -134,12 +134,12 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         # as JSON: a value of torch's own would have the parent import torch to read it
         pipe.send_bytes(json.dumps([kind, variant, payload]).encode())
 
-    def blame(name: str) -> None:
+    def set_turn(name: str) -> None:
         turn[0] = names.index(name) + 1 if name else 0
         turn[1] += 1
 
     try:
-        pkgutil.resolve_name(target)(loaded, send, blame)
+        pkgutil.resolve_name(target)(loaded, send, set_turn)
         send("done", "", None)
     except UsageError as error:
         traceback.print_exc()

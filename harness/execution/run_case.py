@@ -24,7 +24,7 @@ from harness.measure.trace import folder_name
 from harness.results import folder as results
 from harness.results import roofline, statistics
 from harness.results.folder import Document
-from harness.results.measurement import DEGRADED, FAILED, OK, SKIPPED, TWIN, WRONG, Measurement, Outcome
+from harness.results.measurement import CONTROL, DEGRADED, FAILED, OK, SKIPPED, WRONG, Measurement, Outcome
 
 Progress = Callable[[str], None]
 
@@ -107,10 +107,10 @@ class _Run:
             alive = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
             if not alive:
                 return "nothing left to time"
-            thorough = complete == 0
-            if self._process(alive, thorough, seconds=latency.seconds / latency.max_processes):
+            full_pass = complete == 0
+            if self._process(alive, full_pass, seconds=latency.seconds / latency.max_processes):
                 complete += 1
-            if thorough:
+            if full_pass:
                 begun = time.monotonic()  # what the first process does besides is not sampling
             if complete < latency.processes:
                 continue
@@ -135,16 +135,16 @@ class _Run:
 
     def _seconds(self) -> dict[str, list[Any]]:
         """Each variant's samples by process, without the disturbed rounds."""
-        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, TWIN]), TWIN)
+        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
 
-    def _process(self, names: list[str], thorough: bool, seconds: float) -> bool:
+    def _process(self, names: list[str], full_pass: bool, seconds: float) -> bool:
         """One process; False where it died and its variants have to be measured by another."""
         worker, log = self.settings.worker, self.folder / "worker.log"
-        task = Task(self.case, self.settings, tuple(names), self.started, thorough, seconds, self.folder / "traces")
+        task = Task(self.case, self.settings, tuple(names), self.started, full_pass, seconds, self.folder / "traces")
         process = Process(
             "harness.execution.worker:run",
             task,
-            [*names, TWIN],
+            [*names, CONTROL],
             self.case.device,
             worker.env,
             log,
@@ -179,8 +179,8 @@ class _Run:
     def _died(self, variant: str, how: str) -> None:
         if not variant:
             raise CaseError(f"the measuring process {how}; see {self.folder / 'worker.log'}")
-        name = self.case.baseline.name if variant == TWIN else variant
-        self.rows[name].judge(FAILED, how)
+        name = self.case.baseline.name if variant == CONTROL else variant
+        self.rows[name].escalate(FAILED, how)
 
     def _take(self, kind: str, variant: str, payload: Any) -> None:
         if kind == "device" and kind not in self.told:
@@ -220,7 +220,7 @@ class _Run:
         seconds = self._seconds()
         for name, row in self.rows.items():
             groups = [group for group in seconds[name] if len(group)]
-            if row.status not in (OK, DEGRADED) or row.idle or not groups:
+            if row.status not in (OK, DEGRADED) or row.no_op or not groups:
                 continue
             share = bound.seconds / statistics.interval(groups, self.settings.latency.confidence).value
             if share > 1:
@@ -238,7 +238,7 @@ class _Run:
             found = capture.inventory(folder, self.folder, neuron.modes, f"{title}-{name}")
             row.capture = asdict(found)
             if found.empty:
-                row.judge(FAILED, found.troubles[0])
+                row.escalate(FAILED, found.troubles[0])
                 continue
             for trouble in found.troubles:
                 row.note(trouble)
@@ -252,9 +252,9 @@ class _Run:
 def take(row: Measurement, kind: str, payload: Any) -> None:
     """Writes one message into a variant's row."""
     if kind == "status":
-        row.judge(*payload)
+        row.escalate(*payload)
     elif kind == "again":
-        row.judge(WRONG, payload)
+        row.escalate(WRONG, payload)
     elif kind == "compile":
         row.compiles.append(payload)
         if payload["graph_breaks"]:
@@ -266,7 +266,7 @@ def take(row: Measurement, kind: str, payload: Any) -> None:
     elif kind == "recompiles":
         row.recompiles = max(row.recompiles or 0, payload)
     elif kind == "finding":
-        row.error, row.comparable, row.idle = payload["error"], not payload["random"], payload["idle"]
+        row.error, row.comparable, row.no_op = payload["error"], not payload["random"], payload["no_op"]
         if payload["random"]:
             row.reason = "not comparable: it draws random numbers, so its correctness is not known"
     elif kind == "note":
@@ -275,7 +275,7 @@ def take(row: Measurement, kind: str, payload: Any) -> None:
         row.peak_memory_bytes = payload
     elif kind == "profile":
         row.profile = payload
-        row.idle = row.idle or payload["operator_calls"] == 0
+        row.no_op = row.no_op or payload["operator_calls"] == 0
         for note in payload["notes"]:
             row.note(note)
     elif kind == "timeline":

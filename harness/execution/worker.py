@@ -30,19 +30,19 @@ from harness.measure.profile import probe, record
 from harness.measure.state import GlobalState
 from harness.measure.subject import Subject, bind, own
 from harness.measure.validity import examine, reexamine
-from harness.results.measurement import DEGRADED, FAILED, SKIPPED, TWIN, WRONG
+from harness.results.measurement import CONTROL, DEGRADED, FAILED, SKIPPED, WRONG
 
 Send = Callable[[str, str, Any], None]
 
 
-def run(task: Task, send: Send, blame: Callable[[str], None]) -> None:
+def run(task: Task, send: Send, set_turn: Callable[[str], None]) -> None:
     """Measures a task's variants; what goes wrong with one is told and costs only that one."""
-    _Session(task, send, blame).run()
+    _Session(task, send, set_turn).run()
 
 
 class _Session:
-    def __init__(self, task: Task, send: Send, blame: Callable[[str], None]):
-        self.task, self.case, self.send, self.blame = task, task.case, send, blame
+    def __init__(self, task: Task, send: Send, set_turn: Callable[[str], None]):
+        self.task, self.case, self.send, self.set_turn = task, task.case, send, set_turn
         self.subjects: dict[str, Subject] = {}
         self.expected: Expected | None = None
         self.random: set[str] = set()
@@ -67,13 +67,13 @@ class _Session:
         self.inputs = self._inputs(self.case.seed)
         self.send("device", "", {**self.device.describe(), "device": self.device.name})
         self.send("environment", "", of_process())
-        if self.task.thorough:
+        if self.task.full_pass:
             self._refer()
         self.watch, self.state = Watch(), GlobalState()
         for name in self.task.variants:
             self._guarded(name, "prepare", self._prepare)
         self._time()
-        if self.task.thorough:
+        if self.task.full_pass:
             for name in list(self.subjects):
                 self._guarded(name, "profile", self._profile)
                 self._guarded(name, "check", self._check_again)
@@ -110,7 +110,7 @@ class _Session:
 
     def _guarded(self, name: str, step: str, work: Callable[[str], None]) -> bool:
         """Runs one step of one variant; whatever it raises is its own failure."""
-        self.blame(name)
+        self.set_turn(name)
         self.send("step", name, step)
         try:
             with torch.enable_grad():
@@ -122,13 +122,13 @@ class _Session:
             return False
         finally:
             self._restore(name, everything=True)
-        self.blame("")
+        self.set_turn("")
         return True
 
     def _restore(self, name: str, everything: bool = False) -> None:
         changed = self.state.restore_all() if everything else self.state.restore()
         if changed:
-            self.changes.setdefault(self.case.baseline.name if name == TWIN else name, set()).update(changed)
+            self.changes.setdefault(self.case.baseline.name if name == CONTROL else name, set()).update(changed)
 
     def _fail(self, name: str, step: str, error: BaseException) -> None:
         self.subjects.pop(name, None)
@@ -175,15 +175,14 @@ class _Session:
     def _time(self) -> None:
         """Times all variants, and the baseline once more under a hidden name."""
         baseline = self.subjects.get(self.case.baseline.name)
-        twin = [self._subject(TWIN, baseline.function)] if baseline is not None else []
+        twin = [self._subject(CONTROL, baseline.function)] if baseline is not None else []
         timed = [*self.subjects.values(), *twin]
         if not timed:
             return
         latency = self.task.settings.latency
         seed = self.case.seed * 1000 + self.task.replicate
-        sampler = Sampler(
-            timed, self.device, self.case.mode, latency.cache, seed, self._failed_timing, self.blame, self._after_turn
-        )
+        failed, after = self._failed_timing, self._after_turn
+        sampler = Sampler(timed, self.device, self.case.mode, latency.cache, seed, failed, self.set_turn, after)
         sampler.warm()
         self.watch.restart()
         self.compiled.clear()
@@ -194,7 +193,7 @@ class _Session:
         self._compiled_while_timed()
 
     def _failed_timing(self, name: str, error: BaseException) -> None:
-        self._fail(self.case.baseline.name if name == TWIN else name, "latency", error)
+        self._fail(self.case.baseline.name if name == CONTROL else name, "latency", error)
 
     def _after_turn(self, name: str) -> None:
         self._restore(name)
@@ -262,9 +261,9 @@ class _Session:
         counted = []
         for name, subject in self.subjects.items():
             if operation.variant(name).compile is None:
-                self.blame(name)
+                self.set_turn(name)
                 counted.append(declaration.count_flops(subject))
-                self.blame("")
+                self.set_turn("")
         found = [declaration.doubt_flops(operation, work, [count for count in counted if count is not None])]
         if self.expected is not None:
             found.append(declaration.doubt_bytes(operation, work, self.inputs, self.expected, self.case.mode))

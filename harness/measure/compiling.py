@@ -7,22 +7,10 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import Any
 
 from harness.configuration.errors import one_line
-
-
-@dataclass(frozen=True)
-class CompileCost:
-    """What compiling a variant took in this process, and what came of it."""
-
-    seconds: float  # from the first call to its result, tracing and code generation included
-    cached: bool  # the back end found its code in a cache on disk
-    graphs: int
-    graph_breaks: int
-    break_reasons: list[str] = field(default_factory=list)
-    degraded: str | None = None
+from harness.measure.observations import CompileCost
 
 
 class Watch:

@@ -19,6 +19,7 @@ from functools import partial
 
 import torch
 
+from harness.measure.observations import Error
 from harness.measure.subject import Outputs, Subject, own
 
 PERTURBATIONS = 2
@@ -29,16 +30,6 @@ FLOORS = {
     torch.float64: 2.0**-40,
     torch.float32: 2.0**-18,
 }  # where eps would ask more than long sums can give
-
-
-@dataclass(frozen=True)
-class Error:
-    """The largest difference from the reference over all outputs."""
-
-    absolute: float
-    relative: float
-    units: float  # of the dtype, at the magnitude of the element
-    allowed: float  # the largest share of the allowed error that was used; above 1 is wrong
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ LEAST_CALLS = 5
 BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call to it
 MOST_CALLS = 10_000
 LEAST_ROUNDS = 5
-TOO_FAST_S = 50e-9  # a call this short is the loop around it
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Sample:
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    A subject that raises is reported to `failed` and left out from then on. `blame` is told whose turn it is;
+    A subject that raises is reported to `failed` and left out from then on. `set_turn` is told whose turn it is;
     `restore` puts back the global state that its turn has changed.
     """
 
@@ -52,13 +51,13 @@ class Sampler:
         cache: str,
         seed: int,
         failed: Callable[[str, BaseException], None],
-        blame: Callable[[str], None],
+        set_turn: Callable[[str], None],
         restore: Callable[[str], None],
     ):
         self._subjects = list(subjects)
         self._device, self._grad, self._random = device, mode != "forward", random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
-        self._failed, self._blame, self._restore = failed, blame, restore
+        self._failed, self._set_turn, self._restore = failed, set_turn, restore
         self._begun = time.perf_counter()
         self._calls: dict[str, Callable[[], object]] = {}
         self._number: dict[str, int] = {}
@@ -96,7 +95,7 @@ class Sampler:
         self._calls[subject.name] = call
 
     def _guarded(self, name: str, work: Callable[[], float | None]) -> float | None:
-        self._blame(name)
+        self._set_turn(name)
         try:
             with torch.set_grad_enabled(self._grad):
                 return work()
@@ -106,7 +105,7 @@ class Sampler:
             return None
         finally:
             self._restore(name)
-            self._blame("")
+            self._set_turn("")
 
     def _block(self, name: str, call: Callable[[], object]) -> float:
         number = self._number[name]

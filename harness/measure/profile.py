@@ -6,7 +6,7 @@ import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,35 +17,11 @@ from torch.profiler import ProfilerActivity, record_function
 from harness.configuration.schema import NeuronSettings, ProfileSettings
 from harness.devices.base import Device
 from harness.measure import trace
+from harness.measure.observations import OperatorRow, Profile
 from harness.measure.trace import GUARDS, Event
 
 DISTURBED = 3  # times the median Self CPU of a call
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
-
-
-@dataclass(frozen=True)
-class OperatorRow:
-    """One operator's part of a call: times in microseconds and counts, each per call of the variant."""
-
-    operator: str
-    calls: int
-    self_cpu_us: float
-    device_time_us: float | None
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What was recorded of a variant, per call; None is what the profile does not tell."""
-
-    operators: tuple[OperatorRow, ...]
-    active: int  # calls recorded
-    events: int
-    self_cpu_us: float
-    operator_calls: int | None
-    device_time_us: float | None
-    device_executions: int | None
-    host_us: float  # from entering the call to leaving it, profiler's own cost included
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,14 @@ from __future__ import annotations
 import bisect
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 
 from harness.measure import trace
+from harness.measure.observations import Timeline
 from harness.measure.profile import GUARDS, nesting
 from harness.measure.trace import Event
 
 # Runtime calls that put work on a device: nrta_execute_schedule, cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync
 SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """Counts and times in microseconds, per call; None where the trace does not tell.
-
-    With several devices their times are added up: two that work side by side are busy twice as long.
-    """
-
-    host_dispatches: float  # operators that the host entered from outside any other
-    runtime_schedules: float | None  # calls of the device's runtime that put work on it
-    device_executions: float | None
-    device_busy_us: float | None  # time in which at least one execution runs
-    device_span_us: float | None  # from the first execution's start to the last one's end
-    device_gap_us: float | None  # of the span, the time in which nothing runs
-    host_us: float  # from entering the call to leaving it
 
 
 def analyse(events: list[Event]) -> Timeline | None:

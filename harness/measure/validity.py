@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import torch
 
 from harness.devices.base import Device
-from harness.measure.correctness import Error, Expected, compare, snapshot
+from harness.measure.correctness import Expected, compare, snapshot
+from harness.measure.observations import Finding
 from harness.measure.subject import Outputs, Subject
 
 SETTLE_S = 0.02  # long enough for a thread that was left behind to show itself
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was found out about a variant; `reason` is None where nothing is wrong."""
-
-    reason: str | None
-    error: Error | None
-    random: bool = False  # draws random numbers, so that its outputs cannot be compared
-    idle: bool = False  # hands back its input: nothing need have been computed
 
 
 def examine(subject: Subject, first: Outputs, inputs: tuple, expected: Expected, device: Device) -> Finding:
@@ -48,12 +38,12 @@ def examine(subject: Subject, first: Outputs, inputs: tuple, expected: Expected,
     second = subject()
     device.synchronize()
     draws = not torch.equal(state, torch.get_rng_state())
-    idle = subject.returns_input(first)
+    no_op = subject.returns_input(first)
     if (draws and not _alike(kept, snapshot(second))) or expected.random:
-        return Finding(None, None, random=True, idle=idle)
+        return Finding(None, None, random=True, no_op=no_op)
     again = compare(snapshot(second), expected)
     reason = verdict.reason or (again.reason and f"right in its first call only: {again.reason}")
-    return Finding(reason, verdict.error, idle=idle)
+    return Finding(reason, verdict.error, no_op=no_op)
 
 
 def reexamine(subject: Subject, inputs: tuple, expected: Expected, device: Device) -> str | None:

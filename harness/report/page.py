@@ -27,7 +27,7 @@ ALTERNATIVES = {
     "roofline": "The variants' FLOP/s below the machine's roof",
     "samples": "All latency samples of each variant in the order they were taken",
     "sweep": "Latency and time of each variant against what was swept",
-    "speedup": "The fastest variant and its speed-up in each case",
+    "speedup": "The fastest variant and its speedup in each case",
 }
 
 

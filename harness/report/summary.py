@@ -178,12 +178,12 @@ def _unranked(row: Row, base: Row, measured: Mapping[str, Mapping[str, Any]]) ->
         rest = " It is the baseline, so nothing is ranked." if row is base and row["speedup"] is None else ""
         verb = "" if row["status"] == "failed" else "is "
         return f"{name} {verb}{row['status']}: {(row['reason'] or 'no reason known').rstrip('.')}.{ratio}{rest}"
-    if measured[name]["idle"]:
+    if measured[name]["no_op"]:
         return f"{name} hands back its input, or runs no operator that torch sees, so that it is not ranked."
     if row["reason"]:
         return f"{name} is not ranked: {row['reason'].rstrip('.')}."
     if base["speedup"] is None:
-        idle = measured[base["variant"]]["idle"]
+        idle = measured[base["variant"]]["no_op"]
         return f"{name} is not ranked, for want of a baseline{' that does something' if idle else ''}."
     return f"{name} is not ranked: a call is as short as the loop around it."
 

@@ -118,7 +118,7 @@ def table(rows: Sequence[Row], found: Sequence[Axis]) -> Table:
     columns += [
         ("Variant", False, lambda row: row["variant"]),
         ("Latency", True, lambda row: cells.with_interval([row])[0]),
-        ("Speed-up", True, cells.ratio),
+        ("Speedup", True, cells.ratio),
         ("Verdict", False, cells.verdict),
     ]
     for key, name in (("device_time_us", "Device time"), ("self_cpu_us", "Self CPU time")):

@@ -35,7 +35,7 @@ def comparison_table(rows: Sequence[Row], title: str) -> Table:
     columns: list[tuple[str, list[str]]] = [
         ("Variant", [row["variant"] for row in rows]),
         ("Latency", with_interval(rows)),
-        ("Speed-up", [ratio(row) for row in rows]),
+        ("Speedup", [ratio(row) for row in rows]),
         ("Verdict", [verdict(row) for row in rows]),
     ]
     if device or accelerator:

@@ -10,7 +10,7 @@ import numpy as np
 from harness.devices import neuron_explorer as explorer
 from harness.results import roofline, statistics
 from harness.results.folder import Document
-from harness.results.measurement import DEGRADED, OK, TWIN
+from harness.results.measurement import CONTROL, DEGRADED, OK
 from harness.results.statistics import Interval
 
 COLD = 4  # a first compile that takes as many times as long as later ones found no code in a cache
@@ -42,12 +42,12 @@ def comparison(document: Document) -> list[Row]:
     """The rows of comparison.csv, in the order of the configuration."""
     case, latency = document["case"], document["config"]["latency"]
     every = _every(document)
-    seconds = statistics.undisturbed(every, TWIN)
+    seconds = statistics.undisturbed(every, CONTROL)
     rows = document["measurements"]
     base = next(row for row in rows if row["variant"] == case["baseline"])
-    reference = seconds[case["baseline"]] if base["status"] in (OK, DEGRADED) and not base["idle"] else []
+    reference = seconds[case["baseline"]] if base["status"] in (OK, DEGRADED) and not base["no_op"] else []
     confidence = statistics.level(latency["confidence"], len(rows) - 1)
-    floor = _floor(every[case["baseline"]] if reference else [], every[TWIN], latency)
+    floor = _floor(every[case["baseline"]] if reference else [], every[CONTROL], latency)
     table = [
         _row(document, row, seconds[row["variant"]], reference, confidence, floor) | _quantiles(every[row["variant"]])
         for row in rows
@@ -80,12 +80,12 @@ def samples(document: Document) -> list[Row]:
 
 def by_process(document: Document) -> dict[str, list[np.ndarray]]:
     """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
-    return statistics.undisturbed(_every(document), TWIN)
+    return statistics.undisturbed(_every(document), CONTROL)
 
 
 def _every(document: Document) -> dict[str, list[np.ndarray]]:
     """The same of all rounds."""
-    names = [row["variant"] for row in document["measurements"]] + [TWIN]
+    names = [row["variant"] for row in document["measurements"]] + [CONTROL]
     return statistics.by_process(document["samples"]["rows"], names)
 
 
@@ -136,7 +136,7 @@ def _row(
     row["max_error_units"], row["error_allowed_share"] = error.get("units"), error.get("allowed")
     row["noise_floor"] = floor if baseline else None
     row["cache"] = document["config"]["latency"]["cache"]
-    if document["work"] and row["latency_us"] and not measurement["idle"]:
+    if document["work"] and row["latency_us"] and not measurement["no_op"]:
         row["flops_per_s"] = document["work"]["flops"] / row["latency_us"] * 1e6
         row["bytes_per_s"] = document["work"]["bytes"] / row["latency_us"] * 1e6
         if document["device"].get("peaks"):
@@ -176,8 +176,8 @@ def _ratio(
     confidence: float,
     floor: float,
 ) -> Row:
-    """Speed-up and verdict; neither has a meaning for a variant that is wrong, idle or too fast to time."""
-    ranked = measurement["status"] in (OK, DEGRADED) and not measurement["idle"]
+    """Speedup and verdict; neither has a meaning for a variant that is wrong, no_op or too fast to time."""
+    ranked = measurement["status"] in (OK, DEGRADED) and not measurement["no_op"]
     if not ranked or not pairs or latency_us is None or latency_us < TOO_FAST_US:
         return {"verdict": None}
     if measurement["variant"] == baseline:

@@ -19,7 +19,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case
 from harness.results.measurement import Outcome
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # of results.json
 FILE = "results.json"  # written last: a folder that has it is complete
 
 Document = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
 SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one
 
-TWIN = "(twin)"  # the hidden second name of the baseline
+CONTROL = "(control)"  # the hidden second name of the baseline
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Measurement:
     reason: str | None = None
     error: Mapping[str, float] | None = None  # correctness.Error
     comparable: bool = True  # False: random, so that its correctness is not known
-    idle: bool = False  # hands back its input, or runs no operator: a ratio would have no meaning
+    no_op: bool = False  # hands back its input, or runs no operator: a ratio would have no meaning
     compiles: list[Mapping[str, Any]] = field(default_factory=list)  # compiling.CompileCost of each process
     recompiles: int | None = None  # while it was timed
     profile: Mapping[str, Any] | None = None  # profile.Profile
@@ -31,7 +31,7 @@ class Measurement:
     engines: Mapping[str, float] | None = None  # explorer.Summary's metrics
     notes: list[str] = field(default_factory=list)
 
-    def judge(self, status: str, reason: str) -> None:
+    def escalate(self, status: str, reason: str) -> None:
         """Takes the status, unless a worse one is known; reasons of equal weight are joined."""
         if SEVERITY.index(status) > SEVERITY.index(self.status):
             self.status, self.reason = status, reason

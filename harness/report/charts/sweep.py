@@ -75,7 +75,7 @@ def draw_lines(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
 
 
 def draw_map(rows: Sequence[Row], axes: Sequence[Axis], title: str) -> Figure:
-    """The fastest variant of each case and its speed-up, over the first two axes; a panel a value of the others."""
+    """The fastest variant of each case and its speedup, over the first two axes; a panel a value of the others."""
     across, down, others = _two(axes)
     variants = list(dict.fromkeys(row["variant"] for row in rows))
     parts = swept.groups(rows, others)
@@ -291,7 +291,7 @@ def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Col
 
 
 def _tint(number: int, ratio: float = 4.0) -> Colour:
-    """A variant's colour, the stronger the larger its speed-up, and so light that words stand out on it."""
+    """A variant's colour, the stronger the larger its speedup, and so light that words stand out on it."""
     strength = min(0.2 + 0.15 * float(np.log2(ratio)), 0.65)
     red, green, blue = (1 - strength * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)]))
     return red, green, blue

@@ -1,0 +1,78 @@
+"""Observations: what can be seen of one variant, as plain values that need no torch to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Error:
+    """The largest difference from the reference over all outputs."""
+
+    absolute: float
+    relative: float
+    units: float  # of the dtype, at the magnitude of the element
+    allowed: float  # the largest share of the allowed error that was used; above 1 is wrong
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about a variant; `reason` is None where nothing is wrong."""
+
+    reason: str | None
+    error: Error | None
+    random: bool = False  # draws random numbers, so that its outputs cannot be compared
+    no_op: bool = False  # hands back its input: nothing need have been computed
+
+
+@dataclass(frozen=True)
+class CompileCost:
+    """What compiling a variant took in this process, and what came of it."""
+
+    seconds: float  # from the first call to its result, tracing and code generation included
+    cached: bool  # the back end found its code in a cache on disk
+    graphs: int
+    graph_breaks: int
+    break_reasons: list[str] = field(default_factory=list)
+    degraded: str | None = None
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """One operator's part of a call: times in microseconds and counts, each per call of the variant."""
+
+    operator: str
+    calls: int
+    self_cpu_us: float
+    device_time_us: float | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was recorded of a variant, per call; None is what the profile does not tell."""
+
+    operators: tuple[OperatorRow, ...]
+    active: int  # calls recorded
+    events: int
+    self_cpu_us: float
+    operator_calls: int | None
+    device_time_us: float | None
+    device_executions: int | None
+    host_us: float  # from entering the call to leaving it, profiler's own cost included
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Counts and times in microseconds, per call; None where the trace does not tell.
+
+    With several devices their times are added up: two that work side by side are busy twice as long.
+    """
+
+    host_dispatches: float  # operators that the host entered from outside any other
+    runtime_schedules: float | None  # calls of the device's runtime that put work on it
+    device_executions: float | None
+    device_busy_us: float | None  # time in which at least one execution runs
+    device_span_us: float | None  # from the first execution's start to the last one's end
+    device_gap_us: float | None  # of the span, the time in which nothing runs
+    host_us: float  # from entering the call to leaving it
