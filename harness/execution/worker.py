@@ -284,9 +284,8 @@ def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings
     if calls >= settings.wait + settings.warmup + settings.active:
         return settings, None
     active = min(settings.active, calls)
-    note = (
-        f"recorded {active} calls in place of profile.active={settings.active}: one call takes {call_s:.2g} s"
-        if active < settings.active
-        else None
-    )
-    return replace(settings, wait=0, warmup=0, active=active), note
+    shorter = replace(settings, wait=0, warmup=0, active=active)
+    if active == settings.active:
+        return shorter, None
+    recorded = f"recorded {active} call{'s' if active > 1 else ''}"
+    return shorter, f"{recorded} in place of profile.active={settings.active}: one call takes {call_s:.2g} s"

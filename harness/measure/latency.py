@@ -98,8 +98,7 @@ class Sampler:
 
     def min_rounds(self, limit: float) -> int:
         """How many rounds are taken however little time there is: a few, or what fits into `limit` seconds, or one."""
-        round_s = sum(block.seconds for block in self.blocks.values())
-        return max(1, min(MIN_ROUNDS, int(limit / max(round_s, 1e-9))))
+        return max(1, min(MIN_ROUNDS, int(limit / max(self._round_s(), 1e-9))))
 
     def rounds(self, seconds: float, minimum: int) -> list[Sample]:
         """Samples of whole rounds: so many as fit into `seconds`, and the `minimum` at least.
@@ -109,10 +108,14 @@ class Sampler:
         self._rounds(self._started + SETTLING * seconds, 0)
         return self._rounds(time.perf_counter() + (1 - SETTLING) * seconds, minimum)
 
+    def _round_s(self) -> float:
+        """Seconds that a round takes, as far as it is known before."""
+        return sum(block.seconds for block in self.blocks.values())
+
     def _rounds(self, until: float, minimum: int) -> list[Sample]:
         samples: list[Sample] = []
         done = 0
-        while self._calls and (done < minimum or time.perf_counter() < until):
+        while self._calls and (done < minimum or time.perf_counter() + self._round_s() <= until):
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
