@@ -21,7 +21,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._warnings = _Listener()
-        self._blind = False  # something was compiled, and the counters do not show it
+        self.blind = False  # something was compiled, and the counters do not show it
         self.restart()
 
     def restart(self) -> None:
@@ -52,12 +52,12 @@ class Watch:
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
         """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
         metrics = list(torch_private.compilations(self._since_us))
-        self._blind |= torch_private.counters() is None or (bool(metrics) and not _counted("frames"))
+        self.blind |= torch_private.counters() is None or (bool(metrics) and not _counted("frames"))
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
         hits, misses = (
             sum(metric[f"inductor_fx_local_cache_{kind}_count"] or 0 for metric in metrics) for kind in ("hit", "miss")
         )
-        graphs = None if self._blind else int(_counted("stats").get("unique_graphs", 0))
+        graphs = None if self.blind else int(_counted("stats").get("unique_graphs", 0))
         # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
         symbolic = any(re.search(r"\bs\d+\b", str(metric["graph_node_shapes"])) for metric in metrics)
         degraded = self.limit()
@@ -72,7 +72,7 @@ class Watch:
 
         For a torch whose counters cannot be read; elsewhere they have said so already, and nothing is called.
         """
-        if not self._blind:
+        if not self.blind:
             return None
         import torch
 

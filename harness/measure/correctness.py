@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from harness.measure.observations import Error
-from harness.measure.reference import Expected, finite, is_inexact, number, wide
+from harness.measure.reference import Expected, finite, number, wide
 from harness.measure.subject import Outputs
 from harness.measure.tensors import dense, odd, own, short
 
@@ -42,7 +42,7 @@ class Verdict:
     undetermined: str | None = None
 
 
-class _Undetermined(Exception):
+class _UndeterminedError(Exception):
     """Another output may be as right."""
 
 
@@ -64,7 +64,7 @@ def compare(outputs: Outputs, expected: Expected) -> Verdict:
                 continue
             values = number(output) if not isinstance(output, torch.Tensor) else dense(output)
             error, reason = _difference(values, right, errors[position], choices[position])
-        except _Undetermined as why:
+        except _UndeterminedError as why:
             undetermined = which + str(why)
             continue
         if reason:
@@ -83,7 +83,10 @@ def snapshot(outputs: Outputs) -> Outputs:
 
 
 def _form(output: Any, right: torch.Tensor | None, expected: Expected, position: int) -> str | None:
-    """What is wrong with an output's type, layout, shape or dtype; raises _Undetermined where its shape may be right."""
+    """What is wrong with an output's type, layout, shape or dtype.
+
+    Raises _UndeterminedError where its shape may be as right as the reference's.
+    """
     kind = type(output).__name__
     if right is None:
         return None if output is None else f"returned a {kind}, where the reference has None"
@@ -132,7 +135,7 @@ def _shape(shape: tuple[int, ...], right: tuple[int, ...], seen: frozenset[tuple
             for size, sizes in zip(shape, axes, strict=True)
         ]
         if all(near):
-            raise _Undetermined(f"its shape depends on the values, to within a rounding: {reason}")
+            raise _UndeterminedError(f"its shape depends on the values, to within a rounding: {reason}")
     return reason
 
 
@@ -146,14 +149,23 @@ def _dtypes(right: torch.Tensor, dtype: torch.dtype) -> list[torch.dtype]:
         return [dtype] if right.dtype == torch.float64 else [dtype, right.dtype]
     if right.dtype == torch.bool:
         return [torch.bool]
-    integers = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+    integers = (
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+    )
     return [right.dtype, *(kind for kind in integers if kind != right.dtype)]
 
 
 def _difference(
     output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor | None, choices: torch.Tensor | None
 ) -> tuple[Error, str | None]:
-    """The error, and what is wrong; raises _Undetermined where an element may be as right as the reference's."""
+    """The error, and what is wrong; raises _UndeterminedError where an element may be as right as the reference's."""
     if right.numel() == 0:
         return Error(0.0, 0.0, 0.0, 0.0), None
     if rounding is None:
@@ -199,7 +211,7 @@ def _exact_difference(
     if not number_of:
         return Error(0.0, 0.0, 0.0, 0.0), None
     if choices is not None and not bool((differs & ~choices).any()):
-        raise _Undetermined(
+        raise _UndeterminedError(
             f"{number_of} of {right.numel()} values differ from the reference's where these hang on a rounding of the "
             "inputs, as a choice among equals does"
         )

@@ -30,7 +30,10 @@ def autocast(kind: str) -> dict[str, Setting]:
     """Autocast on a kind of device."""
     return {
         f"autocast on {kind}": (partial(torch.is_autocast_enabled, kind), partial(torch.set_autocast_enabled, kind)),
-        f"autocast's dtype on {kind}": (partial(torch.get_autocast_dtype, kind), partial(torch.set_autocast_dtype, kind)),
+        f"autocast's dtype on {kind}": (
+            partial(torch.get_autocast_dtype, kind),
+            partial(torch.set_autocast_dtype, kind),
+        ),
     }
 
 
@@ -104,10 +107,9 @@ SLOW_SETTINGS: dict[str, Setting] = {
     "sys.stdout": _attribute(sys, "stdout"),
     "sys.stderr": _attribute(sys, "stderr"),
     "sys.excepthook": _attribute(sys, "excepthook"),
-    "the recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
     "the switch interval": (sys.getswitchinterval, sys.setswitchinterval),
-    "threading's tracing function": (threading.gettrace, threading.settrace),  # type: ignore[arg-type]
-    "threading's profiling function": (threading.getprofile, threading.setprofile),  # type: ignore[arg-type]
+    "threading's tracing function": (threading.gettrace, threading.settrace),
+    "threading's profiling function": (threading.getprofile, threading.setprofile),
     "a timer": (
         lambda: signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
         lambda _: signal.setitimer(signal.ITIMER_REAL, 0),

@@ -77,8 +77,9 @@ def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequ
     if not minimum or minimum / 2 < declared < minimum * 2:
         return None
     return (
-        f"op.work={_where(operation.work)} declares {declared:,.0f} FLOPs where torch counts {minimum:,}: a multiply-add "
-        "may be counted as one FLOP in place of two, or a pass left out; the roofline follows what is declared"
+        f"op.work={_where(operation.work)} declares {declared:,.0f} FLOPs where torch counts {minimum:,}: a "
+        "multiply-add may be counted as one FLOP in place of two, or a pass left out; the roofline follows what is "
+        "declared"
     )
 
 

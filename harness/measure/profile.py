@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from harness.measure import torch_private, trace
 from harness.measure.attribution import Calls, summarize, timeline
 from harness.measure.observations import Profile, Timeline
 
+PROFILE_S = 1.0  # of one variant's calls under the profiler, where one call takes no longer
 PROFILES_ITSELF = (
     "it opens a profiler of its own, which ends the one around it: its operators, device time and memory are not "
     "known; profile it without its own to see them"
@@ -115,3 +116,16 @@ def record(
     events = trace.of_export(folder / trace.TRACE)
     seen = Calls(events)
     return summarize(seen, active, device, notes + dropped), timeline(seen)
+
+
+def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:
+    """The profiler's schedule for calls of so many seconds, and a note where it is shorter than the one set."""
+    calls = max(1, int(PROFILE_S / call_s)) if call_s > 0 else settings.wait + settings.warmup + settings.active
+    if calls >= settings.wait + settings.warmup + settings.active:
+        return settings, None
+    active = min(settings.active, calls)
+    shorter = replace(settings, wait=0, warmup=0, active=active)
+    if active == settings.active:
+        return shorter, None
+    recorded = f"recorded {active} call{'s' if active > 1 else ''}"
+    return shorter, f"{recorded} in place of profile.active={settings.active}: one call takes {call_s:.2g} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.measure.subject import Subject
+from harness.measure.subject import Outputs, Subject
 from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unseal, with_values
 from harness.measure.trees import tree_map
 
@@ -24,6 +25,11 @@ FLOORS = {
     torch.float32: 2.0**-18,
 }  # where eps would ask more than long sums can give
 
+
+class NotComparableError(Exception):
+    """The reference returns something that no variant's output can be compared with; the text follows its name."""
+
+
 Contents = Sealed | SealedSparse | None
 
 
@@ -31,7 +37,7 @@ Contents = Sealed | SealedSparse | None
 class Expected:
     """What the reference gives, in float64, and how far a rounding of the inputs moves it.
 
-    Tensors are sealed and made anew for each look at them. An output that is no tensor but None has None in their place.
+    Tensors are sealed and made anew for each look at them. An output that is None has None in their place.
     """
 
     sealed_outputs: tuple[Contents, ...]
@@ -56,7 +62,7 @@ class Expected:
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """Which elements of an integer or boolean output hang on a rounding of the inputs, such as an index of equals."""
+        """Which elements of an integer or boolean output hang on a rounding, such as the index of one among equals."""
         return tuple(map(unseal, self.sealed_choices))
 
 
@@ -66,7 +72,7 @@ def expect(
     """Evaluates the reference on float64 copies of the inputs, and on perturbed copies.
 
     `inputs` are CPU tensors in `dtype`, which lists, tuples and dicts may hold. Raises what the reference raises, and
-    TypeError where it returns what cannot be compared.
+    NotComparableError where it returns what cannot be compared.
     """
     evaluation = _Evaluation(_exact(reference, dtype), mode, seed)
     exact = tree_map(_upcast, list(inputs))
@@ -114,13 +120,12 @@ class _Evaluation:
         except RuntimeError:
             # a function over weights of its own mixes their dtype with float64
             self._context = _Exactly
-            try:
-                with self._context():
-                    outputs = subject()
-            except Exception:
-                outputs = None
-            if outputs is None:
-                raise
+            with contextlib.suppress(Exception), self._context():
+                return self._taken(subject, subject())
+            raise
+        return self._taken(subject, outputs)
+
+    def _taken(self, subject: Subject, outputs: Outputs) -> list[torch.Tensor | None]:
         self.keys = subject.keys
         self.numbers = tuple(isinstance(output, (bool, int, float, complex)) for output in outputs)
         return [_comparable(output) for output in outputs]
@@ -161,9 +166,9 @@ class _Sensitivity:
         self.shapes.add(tuple(moved.shape))
         if moved.shape != self.output.shape:
             return
-        if self._square is None:
+        if self.choices is not None:
             self.choices |= moved != self.output
-        elif self._added < PERTURBATIONS:
+        elif self._square is not None and self._added < PERTURBATIONS:
             self._square += finite(wide(moved) - wide(self.output)).abs().square() / PERTURBATIONS
             self._added += 1
 
@@ -210,17 +215,17 @@ def _exact(reference: Callable, dtype: torch.dtype) -> Callable:
 
 
 def _comparable(output: Any) -> torch.Tensor | None:
-    """An output as a tensor of its own; raises TypeError where it cannot be compared."""
+    """An output as a tensor of its own; raises NotComparableError where it cannot be compared."""
     if output is None:
         return None
     if isinstance(output, torch.Tensor):
         kind = odd(output)
         if kind is not None:
-            raise TypeError(f"returns {kind}, which cannot be compared")
+            raise NotComparableError(f"returns {kind}, which cannot be compared")
         return output.detach().resolve_conj().resolve_neg()
     if isinstance(output, (bool, int, float, complex)):
         return number(output)
-    raise TypeError(f"returns a {type(output).__name__}; only tensors, numbers and None can be compared")
+    raise NotComparableError(f"returns a {type(output).__name__}; only tensors, numbers and None can be compared")
 
 
 def number(value: complex) -> torch.Tensor:

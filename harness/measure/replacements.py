@@ -5,10 +5,7 @@ A module that replaces `torch.rms_norm` when it is imported replaces it for ever
 
 from __future__ import annotations
 
-import builtins
-import gc
 import sys
-import time
 import types
 from collections.abc import Iterator
 from operator import itemgetter
@@ -16,8 +13,34 @@ from typing import Any
 
 import torch
 
-CALLED = (types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType)
-CALLED += (types.GetSetDescriptorType, property, classmethod, staticmethod)
+CALLED = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.GetSetDescriptorType,
+    property,
+    classmethod,
+    staticmethod,
+)
+MODULES = (
+    "torch",
+    "torch.accelerator",
+    "torch.autograd",
+    "torch.cuda",
+    "torch.fft",
+    "torch.linalg",
+    "torch.nn",
+    "torch.nn.functional",
+    "torch.optim",
+    "torch.profiler",
+    "torch.sparse",
+    "torch.special",
+    "time",
+    "gc",
+    "builtins",
+)
+BY_COMPILER = {"torch.nn.Module.__init__", "torch.nn.Module.__setstate__"}  # which Dynamo replaces as it is imported
 
 
 class Originals:
@@ -41,10 +64,23 @@ class Originals:
                 same = False
             if not same:
                 for name, value in zip(names, values, strict=True):
-                    if vars(space).get(name) is not value:
+                    now = vars(space).get(name)
+                    if now is not value and not _by_torch(name, now):
+                        changed.append(f"{title}.{name} (to {_origin(now)})")
                         setattr(space, name, value)
-                        changed.append(f"{title}.{name}")
         return changed
+
+
+def _origin(replacement: Any) -> str:
+    """Where a replacement comes from: `my_kernels.slow`."""
+    module, name = getattr(replacement, "__module__", None), getattr(replacement, "__qualname__", None)
+    return f"{module}.{name}" if module and name else "nothing" if replacement is None else type(replacement).__name__
+
+
+def _by_torch(name: str, replacement: Any) -> bool:
+    """Whether it is torch's own of the same name, as torch replaces some when Dynamo is imported."""
+    module, known = getattr(replacement, "__module__", None), getattr(replacement, "__name__", None)
+    return known == name and str(module).startswith("torch.")
 
 
 def _is(left: Any, right: Any) -> bool:
@@ -53,20 +89,17 @@ def _is(left: Any, right: Any) -> bool:
 
 def _spaces() -> Iterator[tuple[str, Any]]:
     """Modules and classes by the names under which they are known."""
-    modules = ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.autograd")
-    modules += ("torch.cuda", "torch.accelerator", "torch.profiler", "torch.nn", "torch.optim", "torch.sparse")
-    for name in modules:
-        if name in sys.modules:
-            yield name, sys.modules[name]
+    yield from ((name, sys.modules[name]) for name in MODULES if name in sys.modules)
     yield "torch.Tensor", torch.Tensor
     yield "torch.nn.Module", torch.nn.Module
     yield "torch.ops.aten", torch.ops.aten
-    yield from (("time", time), ("gc", gc), ("builtins", builtins))
     yield from ((name, module) for name, module in list(sys.modules.items()) if name.startswith("harness."))
 
 
 def _watched(title: str, name: str, value: Any) -> bool:
     """Whether a name is one that code calls: a function or class, or what a property or operator stands for."""
+    if f"{title}.{name}" in BY_COMPILER:
+        return False
     if name.startswith("__"):
         return title in ("torch.Tensor", "torch.nn.Module") and isinstance(value, CALLED)
     if name.startswith("_") and not title.startswith("harness."):

@@ -60,14 +60,17 @@ class GlobalState:
         return self._put_back(self._settings) + self._warnings()
 
     def restore_all(self) -> list[str]:
-        """Settings as well as what takes longer to look at, random generators included, which are nobody's to keep."""
+        """Puts back what takes longer to look at as well; returns the names of what had changed."""
         changed = self._put_back(self._all) + self._warnings()
         changed += self._originals.restore()
         changed += self._environment_variables() + self._streams_and_folder() + self._signals() + self._configurations()
+        return changed
+
+    def reset_generators(self) -> None:
+        """Sets random generators back: how far each variant drew is nobody's concern but its own."""
         _set_random_state(self._device, self._generators[0])
         random.setstate(self._generators[1])
         np.random.set_state(self._generators[2])
-        return changed
 
     def _put_back(self, settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]) -> list[str]:
         changed = []
@@ -151,4 +154,3 @@ def _set_random_state(device: torch.device, states: tuple[torch.Tensor, ...]) ->
     torch.set_rng_state(states[0])
     if len(states) > 1:
         _generator(device).set_rng_state(states[1])
-

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import getitem, itemgetter
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from harness.configuration.operation import Variant, resolve
 from harness.devices.base import Device
 from harness.measure import torch_private
 from harness.measure.tensors import addresses, odd, overwrite, own, same
-from harness.measure.trees import flatten, same_form, tree_map
+from harness.measure.trees import Path, flatten, same_form, tree_map, walk
 
 Outputs = tuple[Any, ...]
 
@@ -39,6 +41,8 @@ class Subject:
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
         self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
+        self._seconds: list[float] = []
+        self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
         self._upstream: list[torch.Tensor] | None = None
 
@@ -50,6 +54,17 @@ class Subject:
         self._leaves = [tensor for tensor in self._tensors if tensor.requires_grad]
 
     def __call__(self) -> Outputs:
+        start = time.perf_counter()
+        outputs = self._call()
+        self._seconds.append(time.perf_counter() - start)
+        return outputs
+
+    @property
+    def call_s(self) -> float:
+        """Seconds of its fastest call; 0 where it had but one, which may have compiled or loaded something."""
+        return min(self._seconds) if len(self._seconds) > 1 else 0.0
+
+    def _call(self) -> Outputs:
         if self.mode == "forward":
             with torch.no_grad():
                 return self._outputs()
@@ -63,29 +78,40 @@ class Subject:
     def _outputs(self) -> Outputs:
         outputs = self.function(*self.inputs)
         self.keys = keys(outputs)
+        self._paths = [path for path, value in walk(outputs) if _has_gradient(value)]
         return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
-        """The call itself, with as little of ours around it as the mode permits; grad mode is the caller's."""
+        """The call itself, as a loop of one's own would make it, with nothing of ours in it; grad mode is the caller's.
+
+        Values are left as autograd gives them: an input that takes no part has None for a gradient.
+        """
         if self.mode == "forward":
             return partial(self.function, *self.inputs)
-        if self.mode == "backward":
+        if not self._seconds or (self.mode == "backward" and self._graph is None):
             self()
+        if self.mode == "backward":
             outputs, upstream = self._graph  # type: ignore[misc]
             return partial(torch.autograd.grad, outputs, self._leaves, upstream, retain_graph=True, allow_unused=True)
-        return self.__call__
+        return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
 
     def refresh(self, inputs: Sequence[Any]) -> None:
-        """Writes new contents into the same tensors, at the same addresses where these are of the same size."""
+        """Writes new contents into the same tensors, at the same addresses where these are of the same size.
+
+        Upstream gradients, which someone may have overwritten, become what they were.
+        """
         inputs = list(inputs)
         kept = same_form(self.inputs, inputs) and all(
-            overwrite(mine, new) if isinstance(new, torch.Tensor) else same(mine, new)
+            overwrite(mine, new)
+            if isinstance(mine, torch.Tensor) and isinstance(new, torch.Tensor)
+            else same(mine, new)
             for mine, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
         )
         if not kept:
             self._hold(inputs, self._device)
+        for index, gradient in enumerate(self._upstream or ()):
+            overwrite(gradient, upstream(gradient, self.seed + index))
         self._graph = None
-        self._upstream = None
 
     def changed_inputs(self, inputs: Sequence[Any]) -> list[int]:
         """Positions of inputs whose contents are no longer those of `inputs`."""
@@ -124,7 +150,7 @@ class Subject:
 
     def _differentiable(self, outputs: Outputs) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """The outputs that have a gradient, and a fixed upstream gradient for each."""
-        grown = [output for output in outputs if isinstance(output, torch.Tensor) and output.requires_grad]
+        grown = [output for output in outputs if _has_gradient(output)]
         if not grown or not self._leaves:
             raise ValueError(
                 f"nothing to differentiate in mode {self.mode}: no output depends on an input with gradient"
@@ -168,3 +194,30 @@ def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
         imaginary = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu")
         values = torch.complex(values, imaginary.bfloat16().float())
     return values.to(output.dtype).to(output.device)
+
+
+def _forward_backward(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    leaves: list[torch.Tensor],
+    upstream: list[torch.Tensor],
+    paths: list[Path],
+) -> Callable[[], Any]:
+    """Both passes in one call, which runs no Python of ours but itself unless outputs are nested."""
+    grad = torch.autograd.grad
+    if paths == [()]:
+        (gradient,) = upstream
+        return lambda: grad(function(*inputs), leaves, gradient, allow_unused=True)
+    if all(len(path) == 1 for path in paths):
+        select = itemgetter(*(key for (key,) in paths))
+        return lambda: grad(select(function(*inputs)), leaves, upstream, allow_unused=True)
+
+    def nested() -> Any:
+        outputs = function(*inputs)
+        return grad([reduce(getitem, path, outputs) for path in paths], leaves, upstream, allow_unused=True)
+
+    return nested
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad

@@ -119,7 +119,9 @@ def same(left: Any, right: Any) -> bool:
         return left is right or (type(left) is type(right) and bool(left == right))
     if left.dtype != right.dtype or left.layout != right.layout or left.shape != right.shape:
         return False
-    return all(_same_contents(a, b) for a, b in zip(_components(left.detach()), _components(right.detach()), strict=True))
+    return all(
+        _same_contents(a, b) for a, b in zip(_components(left.detach()), _components(right.detach()), strict=True)
+    )
 
 
 def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -131,7 +133,11 @@ def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
     if left.dtype.is_complex:
         left, right = torch.view_as_real(left.resolve_conj()), torch.view_as_real(right.resolve_conj())
     missing = left.isnan()
-    return left.shape == right.shape and torch.equal(missing, right.isnan()) and torch.equal(left[~missing], right[~missing])
+    return (
+        left.shape == right.shape
+        and torch.equal(missing, right.isnan())
+        and torch.equal(left[~missing], right[~missing])
+    )
 
 
 def overwrite(tensor: torch.Tensor, new: torch.Tensor) -> bool:

@@ -117,7 +117,7 @@ def clear_counters() -> None:
 
 def compilations(since_us: float) -> Iterator[dict[str, Any]]:
     """METRIC_FIELDS of each compile since a time; a field that this torch does not have is None."""
-    metrics = getattr(sys.modules.get(DYNAMO), "get_compilation_metrics", list)()
+    metrics: list[Any] = getattr(sys.modules.get(DYNAMO), "get_compilation_metrics", list)()
     for metric in metrics:
         fields = {field: getattr(metric, field, None) for field in METRIC_FIELDS}
         started = fields["start_time_us"]
@@ -190,6 +190,7 @@ def read_source_key() -> None:
 
 def _there(name: str) -> bool:
     module, _, path = name.partition(":")
+    found: Any
     try:
         found = importlib.import_module(module)
     except Exception:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+Path = tuple[Any, ...]  # the keys and positions that lead to a value
+
+
+def walk(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The values of a tree and where they are; those of a dict by key, whatever the order in which they were put in."""
+    if isinstance(tree, (tuple, list)):
+        for position, inner in enumerate(tree):
+            yield from walk(inner, (*path, position))
+    elif isinstance(tree, dict):
+        for key in sorted(tree, key=str):
+            yield from walk(tree[key], (*path, key))
+    else:
+        yield path, tree
 
 
 def flatten(tree: Any) -> tuple[Any, ...]:
-    """The values of a tree in order; those of a dict by key, whatever the order in which they were put in."""
-    if isinstance(tree, (tuple, list)):
-        return tuple(leaf for inner in tree for leaf in flatten(inner))
-    if isinstance(tree, dict):
-        return tuple(leaf for key in sorted(tree, key=str) for leaf in flatten(tree[key]))
-    return (tree,)
+    """The values of a tree, in the order of `walk`."""
+    return tuple(value for _, value in walk(tree))
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -34,5 +44,7 @@ def same_form(left: Any, right: Any) -> bool:
     if isinstance(left, (tuple, list)):
         return type(left) is type(right) and len(left) == len(right) and all(map(same_form, left, right))
     if isinstance(left, dict):
-        return type(left) is type(right) and left.keys() == right.keys() and all(same_form(left[k], right[k]) for k in left)
+        if type(left) is not type(right) or left.keys() != right.keys():
+            return False
+        return all(same_form(left[key], right[key]) for key in left)
     return not isinstance(right, (tuple, list, dict))

@@ -62,9 +62,7 @@ def examine(
     return Finding(reason, None if undetermined else verdict.error, not_comparable=undetermined, no_op=no_op)
 
 
-def reexamine(
-    subject: Subject, call: Callable[[], Outputs], inputs: Sequence[Any], expected: Expected
-) -> str | None:
+def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Sequence[Any], expected: Expected) -> str | None:
     """Checks a variant once more after timing, on new contents in the same tensors; None: right."""
     subject.refresh(inputs)
     reason = compare(snapshot(call()), expected).reason
