@@ -53,6 +53,13 @@ class Originals:
             if len(names) > 1:
                 get = itemgetter(*names)
                 self._spaces[title] = space, names, get, get(vars(space))
+        self._known: dict[str, tuple[Any, str, Any]] = {}  # what has been replaced before
+
+    def restore_known(self) -> None:
+        """Puts back what has been replaced before, should it be replaced again: a look at these alone takes no time."""
+        for space, name, value in self._known.values():
+            if vars(space).get(name) is not value:
+                setattr(space, name, value)
 
     def restore(self) -> list[str]:
         """Puts back what was replaced; returns the dotted names."""
@@ -66,6 +73,7 @@ class Originals:
                 for name, value in zip(names, values, strict=True):
                     now = vars(space).get(name)
                     if now is not value and not _by_torch(name, now):
+                        self._known[f"{title}.{name}"] = space, name, value
                         changed.append(f"{title}.{name} (to {_origin(now)})")
                         setattr(space, name, value)
         return changed
