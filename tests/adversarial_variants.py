@@ -227,9 +227,8 @@ def memoizes(x, weight):
 def _found(x):
     import gc
 
-    return [
-        held for held in gc.get_objects() if isinstance(held, torch.Tensor) and held.shape == x.shape and held is not x
-    ]
+    tensors = [held for held in gc.get_objects() if type(held) is torch.Tensor]
+    return [held for held in tensors if held.shape == x.shape and held is not x]
 
 
 def overwrites_the_reference(x, weight):

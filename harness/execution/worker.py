@@ -75,6 +75,7 @@ class _Worker:
             with self._step(name, PREPARE):
                 self._prepare(name)
         self._time()
+        self._put_back("a variant, while it was timed,")
         if self.task.full_pass:
             for name in self._standing():
                 with self._step(name, PROFILE):

@@ -48,18 +48,12 @@ class Originals:
 
     def __init__(self) -> None:
         self._spaces = {}
+        self._inherited = {"torch.Tensor": (torch.Tensor, _shadowable(torch.Tensor))}
         for title, space in _spaces():
             names = tuple(name for name, value in vars(space).items() if _watched(title, name, value))
             if len(names) > 1:
                 get = itemgetter(*names)
                 self._spaces[title] = space, names, get, get(vars(space))
-        self._known: dict[str, tuple[Any, str, Any]] = {}  # what has been replaced before
-
-    def restore_known(self) -> None:
-        """Puts back what has been replaced before, should it be replaced again: a look at these alone takes no time."""
-        for space, name, value in self._known.values():
-            if vars(space).get(name) is not value:
-                setattr(space, name, value)
 
     def restore(self) -> list[str]:
         """Puts back what was replaced; returns the dotted names."""
@@ -73,10 +67,18 @@ class Originals:
                 for name, value in zip(names, values, strict=True):
                     now = vars(space).get(name)
                     if now is not value and not _by_torch(name, now):
-                        self._known[f"{title}.{name}"] = space, name, value
                         changed.append(f"{title}.{name} (to {_origin(now)})")
                         setattr(space, name, value)
+        for title, (kind, inherited) in self._inherited.items():
+            for name in inherited & vars(kind).keys():  # set on the class, it hides what the class inherits
+                changed.append(f"{title}.{name} (to {_origin(vars(kind)[name])})")
+                delattr(kind, name)
         return changed
+
+
+def _shadowable(kind: type) -> frozenset[str]:
+    """The names that a class inherits, and does not have of its own."""
+    return frozenset(name for name in dir(kind) if name not in vars(kind))
 
 
 def _origin(replacement: Any) -> str:

@@ -57,7 +57,6 @@ class GlobalState:
 
         Takes some ten microseconds.
         """
-        self._originals.restore_known()
         return self._put_back(self._settings) + self._warnings()
 
     def restore_all(self) -> list[str]:
