@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -31,7 +30,8 @@ import cloudpickle
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
-from harness.devices import preflight as fitness
+from harness.devices import preflight
+from harness.devices.base import Device
 from harness.execution.environment import worker_environment
 
 Message = tuple[str, str, Any]
@@ -54,7 +54,8 @@ class Process:
     """A measuring process, its messages, and its end.
 
     `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. `names` are those
-    that can be blamed for a death: before each step the child writes whose turn it is into shared memory.
+    that can be blamed for a death: before each step the child writes whose turn it is into shared memory. `devices` are
+    those that it may get.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Process:
         target: str,
         task: Any,
         names: Sequence[str],
-        device: str,
+        devices: Sequence[Device],
         variables: dict[str, Any],
         log: Path,
         timeout_s: float,
@@ -70,7 +71,7 @@ class Process:
     ):
         self._names, self._timeout = list(names), timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
-        context = multiprocessing.get_context(start_method(device))
+        context = multiprocessing.get_context(start_method(devices))
         self._connection, theirs = context.Pipe(duplex=False)
         self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
         self._process = context.Process(  # type: ignore[attr-defined]
@@ -78,7 +79,7 @@ class Process:
             args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
             daemon=True,
         )
-        environment = {**_importable(), **worker_environment(variables, device)}
+        environment = {**_importable(), **worker_environment(variables, devices)}
         with _environment(environment), _hidden_main():
             _serve_with(context, environment, preload)
             self._process.start()
@@ -146,7 +147,7 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         send("usage", "", str(error))
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        fault = fitness.unloadable(error)
+        fault = preflight.unloadable(error)
         if fault is not None:
             send("usage", "", fault.line)
         else:
@@ -181,10 +182,10 @@ def _end_with_parent() -> None:
         wait(0)  # it may have ended before
 
 
-def start_method(device: str) -> str:
-    """A fork server serves where importing torch does not open a device."""
-    neuron = device in ("auto", "neuron") and importlib.util.find_spec("torch_neuronx") is not None
-    return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
+def start_method(devices: Sequence[Device]) -> str:
+    """How a process starts that may measure on any of `devices`: a fork server serves where all of them permit it."""
+    spawned = any(device.start_method == "spawn" for device in devices)
+    return "spawn" if spawned or not hasattr(os, "fork") else "forkserver"
 
 
 _served: tuple[dict[str, str], set[str]] | None = None  # the server's variables and what it has imported

@@ -15,9 +15,9 @@ from typing import Any
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case
 from harness.configuration.schema import Settings
-from harness.devices import neuron_artefacts as capture
-from harness.devices import neuron_explorer as explorer
-from harness.devices import preflight as fitness
+from harness.devices import candidates
+from harness.devices import device as make_device
+from harness.devices.base import Device
 from harness.execution import lock, peaks
 from harness.execution.process import Process, Task
 from harness.measure.trace import folder_name
@@ -47,7 +47,9 @@ def run_case(
     a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
-    with lock.hold(case.device, config["lock"], str(folder)):
+    devices = candidates(case.device, settings.devices)
+    scopes = {scope for device in devices for scope in device.scopes()}
+    with lock.hold(scopes, config["lock"], f"device={case.device}, {folder}"):
         with progress as tell:
             outcome = measure(case, settings, folder, tell)
         document = results.document(case, config, command, outcome)
@@ -86,10 +88,11 @@ class _Run:
     def outcome(self) -> Outcome:
         self.rows = {variant.name: Measurement(variant.name) for variant in self.case.operation.variants}
         stopped = self._sample()
-        if self.told.get("device", {}).get("device") == "neuron":
-            self._captures()
-        if self.told.get("work") is not None:
-            self._hold_against_peaks(self.told["device"], self.told["work"])
+        if "device" in self.told:
+            device = make_device(self.told["device"]["device"], self.settings.devices)
+            self._artefacts(device)
+            if self.told.get("work") is not None:
+                self._hold_against_peaks(device, self.told["device"], self.told["work"])
         return Outcome(
             measurements=list(self.rows.values()),
             samples=self.samples,
@@ -145,7 +148,7 @@ class _Run:
             "harness.execution.worker:run",
             task,
             [*names, CONTROL],
-            self.case.device,
+            candidates(self.case.device, self.settings.devices),
             worker.env,
             log,
             worker.timeout_s,
@@ -198,25 +201,28 @@ class _Run:
 
     def _admit(self, device: str) -> None:
         """Refuses a device that what is known without trying it makes unfit, unless told to go on."""
-        for finding in fitness.findings(device, {**os.environ, **self.settings.worker.env}):
+        checked = make_device(device, self.settings.devices)
+        environment = {**os.environ, **self.settings.worker.env}
+        for finding in checked.preflight(environment, self.case.operation.variants):
             if finding.unfit and self.settings.doctor == "refuse":
                 raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
             self.troubles.append(finding.line)
 
-    def _hold_against_peaks(self, device: dict[str, Any], work: dict[str, float]) -> None:
+    def _hold_against_peaks(self, device: Device, facts: dict[str, Any], work: dict[str, float]) -> None:
         """Finds the device's peaks, and doubts what is faster than they allow."""
         settings, dtype = self.settings.roofline, self.case.dtype
-        known = roofline.documented(settings, device, dtype)
+        known = device.documented_peaks(settings, facts, dtype)
         found = roofline.given(settings, known)
-        if found is None and device["device"] == "cpu":
-            self.progress("peaks of the processor")
+        if found is None and device.measures_peaks:
+            self.progress(f"peaks of {device.name}")
             log = self.folder / "worker.log"
-            known = peaks.measured(dtype, self.told["environment"], self.settings.worker, log, settings.measure)
+            known = peaks.measured(device, dtype, self.told["environment"], self.settings.worker, log, settings.measure)
             found = roofline.given(settings, known)
         if found is None:
             return
-        device["peaks"] = found
-        bound, cached = roofline.bound(work, found), device["device"] == "cpu" and self.settings.latency.cache == "warm"
+        facts["peaks"] = found
+        bound = roofline.bound(work, found)
+        cached = not device.accelerator and self.settings.latency.cache == "warm"
         seconds = self._seconds()
         for name, row in self.rows.items():
             groups = [group for group in seconds[name] if len(group)]
@@ -226,25 +232,26 @@ class _Run:
             if share > 1:
                 self.troubles.append(roofline.doubt(name, share, bound, cached))
 
-    def _captures(self) -> None:
-        """Takes stock of what Neuron's profiler left of each variant, and lets neuron-explorer sum it up."""
-        neuron, ask = self.settings.neuron, True
+    def _artefacts(self, device: Device) -> None:
+        """Takes stock of what the device's profiler left of each variant, and lets the device's tools sum it up."""
         title = f"{self.case.operation.name}-{self.folder.name}"  # Neuron Explorer takes a name once
         for name, row in self.rows.items():
             if row.profile is None:
                 continue
-            self.progress(f"{name}: neuron-explorer")
             folder = self.folder / "traces" / folder_name(name)
-            found = capture.inventory(folder, self.folder, neuron.modes, f"{title}-{name}")
+            found = device.artefacts(folder, self.folder, f"{title}-{name}")
+            if found is None:
+                continue
             row.capture = asdict(found)
             if found.empty:
                 row.escalate(FAILED, found.troubles[0])
                 continue
             for trouble in found.troubles:
                 row.note(trouble)
-            if ask and found.decodable:
-                summary = explorer.summarize(folder, neuron.explorer_timeout_s)
-                row.engines, ask = summary.metrics or None, not summary.timed_out
+            if found.decodable:
+                self.progress(f"{name}: what the profiler left")
+                summary = device.summarize(folder)
+                row.engines = summary.metrics or None
                 if summary.trouble is not None:
                     self.troubles.append(f"engine activity is not known: {summary.trouble}")
 

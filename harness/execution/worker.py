@@ -58,18 +58,19 @@ class _Session:
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
             functorch: Any = importlib.import_module("torch._functorch.config")
             functorch.donated_buffer = False
-        self.device = choose(self.case.device)
-        self.send("troubles", "", passed_over(self.case.device, self.device))
+        configs = self.task.settings.devices
+        self.device = choose(self.case.device, configs)
+        self.send("troubles", "", passed_over(self.case.device, self.device, configs))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
         self._place = self.device.torch_device()
         self.inputs = self._inputs(self.case.seed)
-        self.send("device", "", {**self.device.describe(), "device": self.device.name})
+        self.send("device", "", self.device.facts())
         self.send("environment", "", of_process())
         if self.task.full_pass:
             self._refer()
-        self.watch, self.state = Watch(), GlobalState()
+        self.watch, self.state = Watch(), GlobalState(self.device)
         for name in self.task.variants:
             self._guarded(name, "prepare", self._prepare)
         self._time()
@@ -223,7 +224,7 @@ class _Session:
             seen = probe(call, self.device)
             peak = seen.peak_bytes if not self.device.accelerator else self._peak(call)
         self.send("peak", name, peak)
-        profile = record(call, self.device, settings.profile, settings.neuron, folder, seen.events, grad)
+        profile = record(call, self.device, settings.profile, folder, seen.events, grad)
         fallbacks = self.device.fallbacks()
         self.send("profile", name, asdict(profile))
         life = timeline.analyse(trace.from_file(folder / "trace.json"))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from harness.devices.base import Device
+
 TORCH_OWN = ("TORCH", "TRITON", "KINETO")  # variables that torch itself sets as it goes
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
@@ -37,11 +39,12 @@ SETTINGS: dict[str, Setting] = {
 class GlobalState:
     """The state at its creation, to be put back after each variant's turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device) -> None:
+        self._device = device
         self._settings = {name: read() for name, (read, _) in SETTINGS.items()}
         self._environment, self._folder = dict(os.environ), os.getcwd()
         self._streams = {stream: os.dup(stream) for stream in (1, 2)}
-        self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
+        self._generators = (device.get_rng_state(), random.getstate(), np.random.get_state())
 
     def restore(self) -> list[str]:
         """Puts settings back; returns the names of those that had changed."""
@@ -70,7 +73,7 @@ class GlobalState:
             except OSError:
                 os.dup2(copy, stream)
                 changed.append(f"file descriptor {stream}")
-        torch.set_rng_state(self._generators[0])
+        self._device.set_rng_state(self._generators[0])
         random.setstate(self._generators[1])
         np.random.set_state(self._generators[2])
         return changed
