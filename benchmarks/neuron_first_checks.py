@@ -137,6 +137,8 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
 def summary(folder: Path) -> Check:
     """The shape and the units of neuron-explorer's summary."""
     found = explorer.summarize(folder / "naive", timeout_s=600)
+    shares = [value for name, value in found.metrics.items() if name in explorer.PERCENT]
+    yield "its percentages are shares of one", max(shares) <= 100 if shares else None, shares
     known = set(found.metrics) == set(explorer.COLUMNS) if found.metrics else None
     yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
 

@@ -55,7 +55,7 @@ def examine(asked: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Ite
         fault = preflight.unloadable(error)
         yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; install it anew"
         first = candidates(asked, configs)[0]
-        yield from _marked(first.preflight(shell))
+        yield from _marked(preflight.variables(first.spoiling, shell))
         yield from _programs(first)
         return
     yield OK, f"Python {sys.version.split()[0]}, torch {torch.__version__}"
@@ -71,9 +71,11 @@ def examine(asked: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Ite
         else:
             in_vain = known.package is not None and known.installed()
             yield WARN if in_vain else NONE, f"{known.name} is not here: {absence}"
-    yield from _marked(chosen.preflight(shell))
     if absences[chosen.name] is None:
+        yield from _marked(chosen.preflight(shell))
         yield from _tried(chosen)
+    else:
+        yield from _marked(preflight.variables(chosen.spoiling, shell))
     yield from _programs(chosen)
 
 

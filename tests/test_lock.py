@@ -43,9 +43,13 @@ def test_a_run_on_the_cpu_waits_for_any_other(other: tuple[str, ...]) -> None:
 
 
 def test_a_device_that_keeps_the_host_out_is_locked_by_its_own_name() -> None:
-    with lock.hold(("remote",), "fail", "elsewhere"), lock.hold(CPU, "fail", "here"):
-        with pytest.raises(CaseError, match="on the remote now"):
-            lock.hold(("remote",), "fail", "a third").__enter__()
+    third = lock.hold(("remote",), "fail", "a third")
+    with (
+        lock.hold(("remote",), "fail", "elsewhere"),
+        lock.hold(CPU, "fail", "here"),
+        pytest.raises(CaseError, match="on the remote now"),
+    ):
+        third.__enter__()
 
 
 def test_scopes_are_taken_in_one_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from cli import BRIEF
 
 from harness import compare
 from harness.configuration import compose as library
+from harness.configuration.devices import library as library_devices
 from harness.configuration.errors import UsageError
 from harness.configuration.settings import RooflineSettings, WorkerSettings
-from harness.configuration.devices import library as library_devices
 from harness.devices import device
 from harness.execution import peaks
 from harness.results import roofline

@@ -38,6 +38,7 @@ class Device:
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
     pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
     spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
+    prefixes: tuple[str, ...] = ()  # of the names of further variables that matter to it, which results record
     Settings: type = NoSettings  # a dataclass: the section of the configuration by the device's name
 
     def __init__(self, settings: Any = None):
@@ -61,7 +62,7 @@ class Device:
 
     def preflight(self, environment: Mapping[str, str], variants: Sequence[Variant] = ()) -> list[Finding]:
         """What can be known at no cost to spoil a measurement of `variants` with the variables of `environment`."""
-        return preflight.variables((*self.spoiling, *preflight.COMMON), environment)
+        return preflight.variables(self.spoiling, environment)
 
     def tools(self) -> list[Tool]:
         """The programs that measuring on this device uses, for the doctor to look for."""

@@ -24,6 +24,7 @@ class Cuda(Device):
         Variable("CUDA_LAUNCH_BLOCKING", "every launch waits for its kernel, which no real program does"),
         Variable("PYTORCH_NO_CUDA_MEMORY_CACHING", "every tensor costs a call of the driver's allocator"),
     )
+    prefixes = ("CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_")
 
     def absence(self) -> str | None:
         import torch

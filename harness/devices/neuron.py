@@ -77,6 +77,7 @@ class Neuron(Device):
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
     }
     spoiling = VARIABLES
+    prefixes = ("NEURON", "NKI_", "XLA_")
     Settings = NeuronSettings
 
     def __init__(self, settings: NeuronSettings | None = None) -> None:

@@ -72,10 +72,10 @@ COMMON = (
 
 
 def variables(known: Iterable[Variable], environment: Mapping[str, str]) -> list[Finding]:
-    """The variables of `environment` that spoil a measurement."""
+    """The variables of `environment` that spoil a measurement: those `known` of its device, and any device's."""
     return [
         Finding(f"{variable.name}={environment[variable.name]}", variable.effect, "unset it", variable.unfit)
-        for variable in known
+        for variable in (*known, *COMMON)
         if variable.name in environment and (str(environment[variable.name]).lower() not in OFF) == variable.on
     ]
 

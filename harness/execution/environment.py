@@ -35,13 +35,14 @@ def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dic
     }
 
 
-def of_process() -> dict[str, Any]:
-    """What results say of a measuring process."""
+def of_process(device: Device) -> dict[str, Any]:
+    """What results say of a process that measures on `device`."""
     import torch  # not above: the command line uses this file, and starts without torch
 
     from harness.devices.cpu import model
 
-    shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "NEURON", "XLA_", "CUDA_", "KMP_", "GOMP_")
+    own = (*device.prefixes, *device.pinned, *(variable.name for variable in device.spoiling))
+    shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "KMP_", "GOMP_", *own)
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),

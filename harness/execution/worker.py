@@ -67,7 +67,7 @@ class _Session:
         self._place = self.device.torch_device()
         self.inputs = self._inputs(self.case.seed)
         self.send("device", "", self.device.facts())
-        self.send("environment", "", of_process())
+        self.send("environment", "", of_process(self.device))
         if self.task.full_pass:
             self._refer()
         self.watch, self.state = Watch(), GlobalState(self.device)
