@@ -113,7 +113,7 @@ def _profiled(device: Device) -> Iterator[Line]:
         folder.mkdir()
         _ = tensor + tensor  # the first execution compiles and loads
         device.synchronize()
-        profile = record(lambda: tensor + tensor, device, settings, folder, 1, grad=False)
+        profile, _ = record(lambda: tensor + tensor, device, settings, folder, 1, grad=False)
         found = device.artefacts(folder, folder.parent, "doctor")
     if profile.device_time_us is not None:
         yield OK, f"the profiler reports device time: {profile.device_time_us:.4g} µs for one addition"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.measure.trace import GUARDS
+from harness.measure.torch_private import GUARDS
 from harness.report import tables as cells
 from harness.results.comparison import Row
 from harness.results.folder import Document

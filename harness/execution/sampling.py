@@ -1,0 +1,240 @@
+"""Sampling: fresh processes measure a case's variants, until the ratios are known well enough or time is up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.operation import Case
+from harness.configuration.settings import LatencySettings, Settings
+from harness.devices import candidates, device
+from harness.execution.messages import (
+    Broken,
+    Checked,
+    Compiled,
+    DeviceOpened,
+    Died,
+    Done,
+    Environment,
+    Message,
+    Note,
+    Peak,
+    Probed,
+    Profiled,
+    Recompiled,
+    Samples,
+    Slow,
+    Status,
+    Step,
+    Task,
+    Usage,
+    Warnings,
+    Work,
+)  # fmt: skip
+from harness.execution.process import Process
+from harness.results import statistics
+from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
+
+Progress = Callable[[str], None]
+
+
+class Sampling:
+    """A case's measuring processes, one after the other, and all that they send."""
+
+    def __init__(self, case: Case, settings: Settings, folder: Path, progress: Progress):
+        self._case, self._settings, self._folder, self._progress = case, settings, folder, progress
+        self.rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
+        self.samples: list[list[Any]] = []  # variant, process, round, calls, seconds per call
+        self.device: dict[str, Any] = {}
+        self.environment: dict[str, Any] = {}
+        self.work: dict[str, float] | None = None
+        self.warnings: list[str] = []
+        self._slow: Slow | None = None
+        self._started = 0  # processes
+
+    def run(self) -> str:
+        """Starts processes until there is no need for another; says why it stopped.
+
+        Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+        """
+        latency = self._settings.latency
+        complete, since = 0, time.monotonic()
+        while True:
+            names = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
+            if not names:
+                return "nothing left to time"
+            full_pass = complete == 0
+            complete += self._measure(names, full_pass)
+            if full_pass:
+                since = time.monotonic()  # what the first process does besides is not sampling
+            stopped = stop(self.ranked_seconds(), self._case.baseline.name, complete, time.monotonic() - since, latency)
+            if stopped is not None:
+                if self._slow is not None:
+                    self.warnings.append(_slow(self._slow, complete, latency))
+                return stopped
+
+    def seconds(self) -> dict[str, list[Any]]:
+        """Each variant's samples by process, without the disturbed rounds."""
+        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
+
+    def ranked_seconds(self) -> dict[str, list[Any]]:
+        """The same of the variants that can be ranked: no others say how long to sample."""
+        return {name: groups for name, groups in self.seconds().items() if name in self.rows and self.rows[name].ranked}
+
+    def _measure(self, names: list[str], full_pass: bool) -> bool:
+        """Runs one process; False where it died and its variants have to be measured by another."""
+        latency, worker = self._settings.latency, self._settings.worker
+        task = Task(
+            case=self._case,
+            settings=self._settings,
+            variants=tuple(names),
+            replicate=self._started,
+            full_pass=full_pass,
+            seconds=latency.seconds / latency.max_processes,
+            traces=self._folder / "traces",
+            call_seconds=self._call_seconds(),
+        )
+        process = Process(
+            "harness.execution.worker:run",
+            task,
+            [*names, CONTROL],
+            candidates(self._case.device, self._settings.devices),
+            worker.env,
+            self._folder / "worker.log",
+            worker.timeout_s,
+            self._preload(),
+        )
+        self._started += 1
+        try:
+            for message in process.messages():
+                self._take(message)
+        finally:
+            process.end()
+        return isinstance(message, Done)
+
+    def _call_seconds(self) -> dict[str, float]:
+        fastest: dict[str, float] = {}
+        for name, _, _, _, seconds in self.samples:
+            fastest[name] = min(seconds, fastest.get(name, seconds))
+        return fastest
+
+    def _preload(self) -> list[str]:
+        """What the processes import before they are forked; what a compile needs takes longest."""
+        compiles = any(variant.compile is not None for variant in self._case.operation.variants)
+        return ["harness.execution.worker", "harness.execution.preload"] if compiles else ["harness.execution.worker"]
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Step(variant, name):
+                self._progress(f"{variant}: {name}")
+            case DeviceOpened(description):
+                if not self.device:
+                    self._admit(description["device"])
+                    self.device = description
+            case Environment(description):
+                self.environment = self.environment or description
+            case Work(declared):
+                self.work = declared
+            case Samples(rows):
+                self.samples += [[name, self._started - 1, *rest] for name, *rest in rows]
+            case Slow(variant, seconds, _):
+                self._progress(f"one call of {variant} takes {seconds:.2g} s")
+                self._slow = message if self._slow is None or message.seconds > self._slow.seconds else self._slow
+            case Warnings(lines):
+                self.warnings += lines
+            case Usage(line):
+                raise UsageError(line)
+            case Broken(line):
+                raise CaseError(f"{line}; see {self._folder / 'worker.log'}")
+            case Died(None, how):
+                raise CaseError(f"the measuring process {how}; see {self._folder / 'worker.log'}")
+            case Died(str(name), how):
+                self.rows[self._case.baseline.name if name == CONTROL else name].escalate(FAILED, how)
+            case Done():
+                pass
+            case _:
+                record(self.rows, message)
+
+    def _admit(self, name: str) -> None:
+        """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
+        environment = {**os.environ, **self._settings.worker.env}
+        opened = device(name, self._settings.devices)
+        for finding in opened.preflight(environment, self._case.operation.variants):
+            if finding.unfit and self._settings.doctor == "refuse":
+                raise UsageError(f"device={name}: {finding.line}; doctor=warn measures all the same")
+            self.warnings.append(finding.line)
+
+
+def record(rows: dict[str, Measurement], message: Message) -> None:
+    """Writes a message about one variant into its row; any other message changes nothing."""
+    match message:
+        case Status(variant, status, reason):
+            rows[variant].escalate(status, reason)
+        case Compiled(variant, cost):
+            rows[variant].compiles.append(cost)
+            if cost.graph_breaks:
+                rows[variant].note(
+                    f"graph breaks ({cost.graph_breaks}) split it into {cost.graphs} graphs: "
+                    f"{'; '.join(cost.break_reasons)}; compile.fullgraph=true refuses what breaks"
+                )
+        case Checked(variant, finding):
+            row = rows[variant]
+            row.error, row.comparable, row.no_op = finding.error, finding.not_comparable is None, finding.no_op
+            if finding.not_comparable is not None:
+                row.reason = f"not comparable: {finding.not_comparable}"
+        case Recompiled(variant, count):
+            rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
+        case Peak(variant, size):
+            rows[variant].peak_memory_bytes = size
+        case Profiled(variant, profile, timeline):
+            row = rows[variant]
+            row.profile, row.timeline = profile, timeline
+            row.no_op = row.no_op or profile.operator_calls == 0
+            for note in profile.notes:
+                row.note(note)
+        case Probed(variant, values):
+            rows[variant].probed.update(values)
+        case Note(variant, text):
+            rows[variant].note(text)
+
+
+def stop(
+    seconds: dict[str, list[Any]], baseline: str, complete: int, elapsed: float, latency: LatencySettings
+) -> str | None:
+    """Why sampling ends now, or None; `seconds` are the samples by process of the variants that can be ranked."""
+    if complete < latency.processes:
+        return None
+    width = _widest(seconds, baseline, latency.confidence)
+    if width is None:
+        return "nothing to compare"
+    if width <= latency.precision:
+        return f"every ratio is known to ±{width:.1%}"
+    if complete >= latency.max_processes:
+        return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
+    if elapsed >= latency.seconds:
+        return f"latency.seconds={latency.seconds:g} are spent; the widest interval is ±{width:.1%}"
+    return None
+
+
+def _widest(seconds: dict[str, list[Any]], baseline: str, confidence: float) -> float | None:
+    """The largest half-width of the intervals of the ratios."""
+    others = [name for name in seconds if name != baseline]
+    if baseline not in seconds or not others:
+        return None
+    level = statistics.level(confidence, len(others))
+    pairs = [statistics.paired(seconds[baseline], seconds[name]) for name in others]
+    widths = [statistics.interval(pair, level).half_width for pair in pairs if pair]
+    return max(widths, default=None)
+
+
+def _slow(slow: Slow, processes: int, latency: LatencySettings) -> str:
+    """What was done about calls that are long for the time there is."""
+    count = f"{processes} process{'es' if processes > 1 else ''} of {slow.rounds} round{'s' if slow.rounds > 1 else ''}"
+    return (
+        f"one call of {slow.variant} takes {slow.seconds:.2g} s: {count} were measured, in view of "
+        f"latency.seconds={latency.seconds:g}; raise it for narrower intervals"
+    )
