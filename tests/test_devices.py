@@ -312,8 +312,6 @@ def _compared(node: ast.AST) -> list[ast.expr]:
     """What a comparison or a pattern compares with: its sides, and the elements of those that are listed."""
     if isinstance(node, ast.MatchValue):
         return [node.value]
-    if isinstance(node, ast.Dict):  # looked up by name
-        return [key for key in node.keys if key is not None]
     sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
     return [
         part for side in sides for part in (side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side])

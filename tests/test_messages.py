@@ -18,9 +18,10 @@ from harness.configuration.settings import (
 )  # fmt: skip
 from harness.execution import messages
 from harness.execution.messages import Message, from_json, to_json
-from harness.execution.sampling import Sampling, record, stop
+from harness.execution.sampling import Sampling, record
 from harness.measure.observations import CompileCost, Error, Finding, OperatorRow, Profile, Timeline
 from harness.results.measurement import CONTROL, Measurement
+from harness.results.statistics import StoppingRule
 
 PROFILE = Profile((OperatorRow("aten::mul", 2, 1.5, None),), 10, 40, 1.5, 2, None, None, 9.0, ["a note"])
 TIMELINE = Timeline(2.0, None, None, None, None, None, 9.0)
@@ -104,16 +105,17 @@ NOISY = {
 }
 
 
+RULE = StoppingRule(3, 12, seconds=2.5, precision=0.03, confidence=0.95)
+
+
 @pytest.mark.parametrize("kind", NOISY)
 def test_a_row_that_cannot_be_ranked_does_not_prolong_the_sampling(tmp_path: Any, kind: str) -> None:
-    made = sampling(tmp_path, noisy=NOISY[kind])
-    assert set(made.ranked_seconds()) == {"naive", "fused"}
-    reason = stop(made.ranked_seconds(), "naive", 3, 0.0, LatencySettings())
+    reason = RULE.reason(sampling(tmp_path, noisy=NOISY[kind]).ratios(), 3, 0.0)
     assert reason is not None
     assert reason.startswith("every ratio is known")
 
 
 def test_a_noisy_row_that_can_be_ranked_does(tmp_path: Any) -> None:
-    made = sampling(tmp_path, noisy=Measurement("noisy"))
-    assert stop(made.ranked_seconds(), "naive", 3, 0.0, LatencySettings()) is None
-    assert "latency.seconds=2.5 are spent" in (stop(made.ranked_seconds(), "naive", 3, 2.5, LatencySettings()) or "")
+    ratios = sampling(tmp_path, noisy=Measurement("noisy")).ratios()
+    assert RULE.reason(ratios, 3, 0.0) is None
+    assert "latency.seconds=2.5 are spent" in (RULE.reason(ratios, 3, 2.5) or "")

@@ -81,9 +81,9 @@ def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], No
 
     torch.set_num_threads(task["threads"])
     for name in task["wanted"]:
-        troubles = Interference()
+        interference = Interference()
         rate = copy_bandwidth(task["cache_bytes"]) if name == BANDWIDTH else product_rate(getattr(torch, name))
-        send(Rate(name, rate, troubles.busy()))
+        send(Rate(name, rate, interference.busy()))
 
 
 def product_rate(dtype: torch.dtype) -> float:

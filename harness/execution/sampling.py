@@ -39,6 +39,8 @@ from harness.execution.process import Process
 from harness.results import statistics
 from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
 
+SLOW_PROCESSES = 3  # are enough where calls are so slow that latency.processes of them do not fit latency.seconds
+
 Progress = Callable[[str], None]
 
 
@@ -62,6 +64,9 @@ class Sampling:
         Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
         """
         latency = self._settings.latency
+        rule = statistics.StoppingRule(
+            latency.processes, latency.max_processes, latency.seconds, latency.precision, latency.confidence
+        )
         complete, since = 0, time.monotonic()
         while True:
             names = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
@@ -71,19 +76,24 @@ class Sampling:
             complete += self._measure(names, full_pass)
             if full_pass:
                 since = time.monotonic()  # what the first process does besides is not sampling
-            stopped = stop(self.ranked_seconds(), self._case.baseline.name, complete, time.monotonic() - since, latency)
-            if stopped is not None:
+            elapsed = time.monotonic() - since
+            reason = rule.reason(self.ratios(), complete, elapsed)
+            if reason is None and self._slow is not None and complete >= SLOW_PROCESSES and elapsed >= latency.seconds:
+                reason = f"latency.seconds={latency.seconds:g} are spent by {complete} processes of slow calls"
+            if reason is not None:
                 if self._slow is not None:
                     self.warnings.append(_slow(self._slow, complete, latency))
-                return stopped
+                return reason
 
     def seconds(self) -> dict[str, list[Any]]:
         """Each variant's samples by process, without the disturbed rounds."""
-        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
+        return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
 
-    def ranked_seconds(self) -> dict[str, list[Any]]:
-        """The same of the variants that can be ranked: no others say how long to sample."""
-        return {name: groups for name, groups in self.seconds().items() if name in self.rows and self.rows[name].ranked}
+    def ratios(self) -> list[list[Any]]:
+        """The ratios by process of every variant that can be ranked: no others say how long to sample."""
+        seconds, baseline = self.seconds(), self._case.baseline.name
+        ranked = [name for name, row in self.rows.items() if name != baseline and row.ranked]
+        return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
 
     def _measure(self, names: list[str], full_pass: bool) -> bool:
         """Runs one process; False where it died and its variants have to be measured by another."""
@@ -200,35 +210,6 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
             rows[variant].probed.update(values)
         case Note(variant, text):
             rows[variant].note(text)
-
-
-def stop(
-    seconds: dict[str, list[Any]], baseline: str, complete: int, elapsed: float, latency: LatencySettings
-) -> str | None:
-    """Why sampling ends now, or None; `seconds` are the samples by process of the variants that can be ranked."""
-    if complete < latency.processes:
-        return None
-    width = _widest(seconds, baseline, latency.confidence)
-    if width is None:
-        return "nothing to compare"
-    if width <= latency.precision:
-        return f"every ratio is known to ±{width:.1%}"
-    if complete >= latency.max_processes:
-        return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
-    if elapsed >= latency.seconds:
-        return f"latency.seconds={latency.seconds:g} are spent; the widest interval is ±{width:.1%}"
-    return None
-
-
-def _widest(seconds: dict[str, list[Any]], baseline: str, confidence: float) -> float | None:
-    """The largest half-width of the intervals of the ratios."""
-    others = [name for name in seconds if name != baseline]
-    if baseline not in seconds or not others:
-        return None
-    level = statistics.level(confidence, len(others))
-    pairs = [statistics.paired(seconds[baseline], seconds[name]) for name in others]
-    widths = [statistics.interval(pair, level).half_width for pair in pairs if pair]
-    return max(widths, default=None)
 
 
 def _slow(slow: Slow, processes: int, latency: LatencySettings) -> str:

@@ -14,6 +14,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status, Step
 from harness.measure.compiling import Watch
+from harness.measure.latency import Turn
 from harness.measure.state import GlobalState
 from harness.results.measurement import CONTROL, FAILED
 
@@ -52,20 +53,22 @@ class Turns:
         self._restore(variant, self.state.restore_all())
 
     @contextlib.contextmanager
-    def turn(self, variant: str, step: str, grad: bool) -> Iterator[None]:
+    def turn(self, variant: str, step: str, grad: bool) -> Iterator[Turn]:
         """A context in which the variant's own code runs: whatever it raises is its failure, and ends there."""
+        turn = Turn()
         self._set_turn(variant)
         try:
             with torch.set_grad_enabled(grad):
-                yield
+                yield turn
         except UsageError:
             raise
         except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
+            turn.failed = True
             self._fail(variant, step, error)
         finally:
             self._restore(variant, self.state.restore())
-            compiles, limit = self.watch.news()
-            self.compiles[variant] += compiles
+            turn.compiles, limit = self.watch.news()
+            self.compiles[variant] += turn.compiles
             if limit:
                 self.limits[variant] = limit
             self._set_turn(None)

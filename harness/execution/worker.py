@@ -189,7 +189,8 @@ class _Worker:
         if finding.reason:
             self.send(Status(subject.name, WRONG, finding.reason))
             subject.refresh(self.data.inputs(seed))
-        self.call_seconds[subject.name] = subject.call_s
+        if variant.compile is None:  # one that compiles may do so again
+            self.call_seconds[subject.name] = subject.call_s
 
     def _time(self) -> None:
         """Times all variants in rounds, and the baseline once more under a hidden name."""

@@ -28,6 +28,7 @@ MAX_CALLS = 10_000
 LONG_S = 5e-3  # of a call: a block need not hold several of them
 SLOW_S = 0.1  # of a call: longer than a preemption, or what a switch between variants costs
 MIN_ROUNDS = 5
+MAX_WARM_UPS = 16  # more than Dynamo's recompile limit, past which a call no longer compiles
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ class Sample:
     round: int
     calls: int
     seconds: float
+
+
+@dataclass
+class Turn:
+    """What came of one turn of a variant; known when it has ended."""
+
+    failed: bool = False
+    compiles: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,9 +74,9 @@ def block(call_s: float) -> Block:
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    `turn` is a context in which a subject of that name is called: one that raises there ends its own timing, and is
-    left out from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need
-    not be called to find out.
+    `turn` is a context in which a subject of that name is called, and which ends what the subject raises: it is left
+    out from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
+    called to find out.
     """
 
     def __init__(
@@ -76,7 +85,7 @@ class Sampler:
         device: Device,
         cache: str,
         seed: int,
-        turn: Callable[[str], AbstractContextManager[None]],
+        turn: Callable[[str], AbstractContextManager[Turn]],
         call_seconds: Mapping[str, float],
     ):
         self._subjects = list(subjects)
@@ -91,10 +100,15 @@ class Sampler:
         """Calls each subject until its block is known; what compiles late does so here."""
         self._started = time.perf_counter()
         for subject in self._subjects:
-            with self._turn(subject.name):
-                call = subject.timed()
-                self.blocks[subject.name] = self._block(call, self._call_seconds.get(subject.name, 0.0))
-                self._calls[subject.name] = call
+            for _ in range(MAX_WARM_UPS):
+                with self._turn(subject.name) as turn:
+                    call = subject.timed()
+                    block = self._block(call, self._call_seconds.get(subject.name, 0.0))
+                    self._calls[subject.name], self.blocks[subject.name] = call, block
+                if turn.failed or not turn.compiles:  # one that compiled says nothing of the next
+                    break
+            if turn.failed:
+                self._leave_out(subject.name)
 
     def min_rounds(self, limit: float) -> int:
         """How many rounds are taken however little time there is: a few, or what fits into `limit` seconds, or one."""
@@ -119,15 +133,17 @@ class Sampler:
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
-                seconds: float | None = None
-                with self._turn(name), no_garbage_collection():
+                with self._turn(name) as turn, no_garbage_collection():
                     seconds = self._time(self._calls[name], self.blocks[name])
-                if seconds is None:  # it raised
-                    del self._calls[name], self.blocks[name]
-                else:
                     samples.append(Sample(name, done, self.blocks[name].calls, seconds))
+                if turn.failed:
+                    self._leave_out(name)
             done += 1
         return samples
+
+    def _leave_out(self, name: str) -> None:
+        self._calls.pop(name, None)
+        self.blocks.pop(name, None)
 
     def _time(self, call: Callable[[], object], block: Block) -> float:
         """Seconds per call of a block."""
