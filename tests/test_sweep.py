@@ -17,7 +17,7 @@ from harness.configuration.errors import CaseError, UsageError
 from harness.execution import lock
 from harness.report.sweep_report import gather
 from harness.results import plan
-from harness.results import sweep as gathering
+from harness.results import sweeps
 from harness.results.comparison import columns
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
@@ -196,9 +196,9 @@ def test_results_of_another_version_are_named(copy: Path) -> None:
 
 
 def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
-    before = gathering.read(copy).rows
+    before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
-    after = gathering.read(copy).rows
+    after = sweeps.read(copy).rows
     assert [row["latency_us"] for row in after] == pytest.approx([row["latency_us"] for row in before])
 
 

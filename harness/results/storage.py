@@ -1,4 +1,4 @@
-"""Results: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
+"""Storage: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
 
 from __future__ import annotations
 
@@ -88,13 +88,6 @@ def versioned(file: Path, version: int, missing: str) -> Any:
     if found != version:
         raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
     return content
-
-
-def title(document: Document) -> str:
-    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-    case = document["case"]
-    what = " ".join([case["op"], *(f"{name}={size}" for name, size in case["dims"].items())])
-    return f"{what} · {case['dtype']} · {case['mode']} · {case['device']}"
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:
