@@ -152,8 +152,7 @@ def gathering(cases: int) -> dict[str, float]:
     import pandas
 
     from harness.report.sweep_report import gather
-    from harness.results import plan
-    from harness.results import sweeps
+    from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
     made = plan.read(folder)

@@ -16,9 +16,7 @@ from cli import QUICK, ROOT, Ran, run, table
 from harness.configuration.errors import CaseError, UsageError
 from harness.execution import lock
 from harness.report.sweep_report import gather
-from harness.results import plan
-from harness.results import sweeps
-from harness.results.comparison import columns
+from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 
@@ -44,7 +42,7 @@ def rows_of(ran: Ran) -> list[dict[str, str]]:
 def test_one_table_holds_all_cases(swept: Ran) -> None:
     folder = swept.cwd / swept.folder
     with (folder / "sweep.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == [*columns(["rows", "columns", "hidden"]), "case"]
+        assert next(csv.reader(file)) == [*columns.names(columns.of_case(["rows", "columns", "hidden"])), "case"]
     rows = rows_of(swept)
     assert [(row["op"], row["dim_rows"], row["variant"]) for row in rows] == [
         (op, size, variant) for op in ("softmax", "rmsnorm") for size in "42" for variant in ("naive", "fused")

@@ -70,7 +70,7 @@ def time(us: float | None, decimals: int = 0, significant: int = 4) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds, or milliseconds where they are few."""
     if seconds is None:
-        return NOTHING
+        return "–"  # nothing was to take any
     return f"{digits(seconds, 3)} s" if seconds >= 0.1 else f"{digits(seconds * 1e3, 3)} ms"
 
 
@@ -88,6 +88,11 @@ def rate(value: float | None, unit: str = "") -> str:
 def percent(share: float) -> str:
     """A share as a percentage of one or two digits."""
     return f"{100 * share:.1f}%" if share < 0.0995 else f"{100 * share:,.0f}%"
+
+
+def fraction(share: float) -> str:
+    """A share as a percentage, to two digits where it is small."""
+    return f"{digits(100 * share, 2)}%" if 0 < share < 0.001 else percent(share)
 
 
 def count(value: Any) -> str:
@@ -110,7 +115,7 @@ def cell(column: Column, value: Any) -> str:
         return value
     if isinstance(value, bool):
         return "yes" if value else "no"
-    writers: dict[str, Callable[[float], str]] = {"µs": time, "s": duration, "B": size, "fraction": percent}
+    writers: dict[str, Callable[[float], str]] = {"µs": time, "s": duration, "B": size, "fraction": fraction}
     if column.unit == "%":
         return percent(value / 100)
     if column.unit in writers:

@@ -263,7 +263,7 @@ class _Drawing:
             outermost = sorted((event for event, depth in call.operators if depth == 0), key=lambda event: event.start)
             found = gaps(outermost, call.start, call.end)
             rows, height = [self.top + offset for offset in self.lanes.dispatch.values()][:1], BAR
-            text = f"{len(call.operators)} operators entered, no operator in {{gap}} of {{all}}"
+            text = f"{len(call.operators)} operators dispatched, no operator in {{gap}} of {{all}}"
             length = call.end - call.start
         spans = [(self._x(start - call.start), self._x(width)) for start, width in found]
         for y in rows:
