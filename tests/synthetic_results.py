@@ -19,6 +19,8 @@ from harness.results.columns import Row
 from harness.results.comparison import Comparison
 from harness.results.plan import Planned
 
+LATENCY = {"processes": 3, "max_processes": 12, "seconds": 1.0, "precision": 0.03, "confidence": 0.95}
+LATENCY |= {"min_effect": 0.02, "cache": "warm"}
 AWKWARD = 'fast "v2" <b>'
 
 
@@ -78,7 +80,7 @@ def comparison(
     case = {"op": "rmsnorm", "dims": {}, "dtype": "bfloat16", "mode": "forward", "device": rows[0]["device"]}
     document: dict[str, Any] = {
         "case": case | {"baseline": rows[0]["variant"]},
-        "config": {"latency": {"confidence": 0.95, "min_effect": 0.02, "seconds": 1.0, "cache": "warm"}},
+        "config": {"latency": LATENCY},
         "device": {},
         "work": None,
         "warnings": [],

@@ -71,7 +71,7 @@ def dim(name: str) -> Column:
 
 def _engine(name: str, header: str, unit: str, meaning: str) -> Column:
     meaning = f"{meaning}, from neuron-explorer"
-    return Column(name, float, meaning, lambda v: v.measurement.engines.get(name), unit, header, ENGINES)
+    return Column(name, float, meaning, lambda v: (v.measurement.engines or {}).get(name), unit, header, ENGINES)
 
 
 CASE: list[Column] = [

@@ -14,7 +14,7 @@ from harness.results import columns, roofline, statistics
 from harness.results.columns import Column, Row
 from harness.results.measurement import CONTROL, DEGRADED, OK, Measurement
 from harness.results.roofline import Bound
-from harness.results.statistics import Interval
+from harness.results.statistics import Interval, StoppingRule
 from harness.results.storage import Document
 
 COLD = 4  # a first compile that takes as many times as long as later ones found no code in a cache
@@ -96,7 +96,7 @@ class Comparison:
     @cached_property
     def by_process(self) -> dict[str, list[np.ndarray]]:
         """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
-        return statistics.undisturbed(self.all_rounds, CONTROL)
+        return statistics.without_noisy_rounds(self.all_rounds, CONTROL)
 
     @cached_property
     def all_rounds(self) -> dict[str, list[np.ndarray]]:
@@ -106,7 +106,15 @@ class Comparison:
     @cached_property
     def comparisons(self) -> int:
         """How many ratios are claimed, and have to hold jointly."""
-        return sum(entry.ranked and entry is not self.baseline for entry in self.entries.values())
+        return sum(entry.claimed and entry is not self.baseline for entry in self.entries.values())
+
+    @cached_property
+    def stopping_rule(self) -> StoppingRule:
+        """When sampling ended."""
+        minimum, maximum, seconds, precision, confidence = (
+            self.settings[key] for key in ("processes", "max_processes", "seconds", "precision", "confidence")
+        )
+        return StoppingRule(minimum, maximum, seconds, precision, confidence)
 
     @cached_property
     def noise_floor(self) -> float | None:
@@ -119,18 +127,15 @@ class Comparison:
 
     def latency(self, seconds: Groups) -> Interval | None:
         """The typical seconds per call, with an interval that holds by itself."""
-        return statistics.interval(list(seconds), self.settings["confidence"]) if seconds else None
+        return statistics.interval(seconds, self.settings["confidence"]) if seconds else None
 
     def ratio(self, pairs: Groups) -> Interval:
-        """A speedup, with an interval that holds jointly with those of all other ranked variants."""
-        confidence = statistics.level(self.settings["confidence"], self.comparisons)
-        return statistics.interval(list(pairs), confidence)
+        """A speedup, with an interval that holds jointly with those of all that are claimed."""
+        return self.stopping_rule.interval(pairs, self.comparisons)
 
     def verdict(self, ratio: Interval, processes: int) -> str:
         """What is claimed of a ratio: nothing from one process, whose scatter says little of the next."""
-        if processes < 2 or self.noise_floor is None:
-            return "unclear"
-        return statistics.verdict(ratio, self.noise_floor)
+        return "unclear" if self.noise_floor is None else statistics.verdict(ratio, self.noise_floor, processes)
 
 
 @dataclass(frozen=True)
@@ -212,6 +217,11 @@ class Entry:
         """Whether it has a ratio to the baseline."""
         return self.comparable and bool(self.pairs) and self.latency is not None and not self.too_fast
 
+    @property
+    def claimed(self) -> bool:
+        """Whether a verdict is given on that ratio: only where it is right, as declared."""
+        return self.ranked and self.measurement.ranked
+
     @cached_property
     def speedup(self) -> Interval | None:
         """How many times as fast as the baseline it is."""
@@ -226,9 +236,7 @@ class Entry:
             return None
         if self is self.comparison.baseline:
             return "baseline"
-        if self.measurement.status != OK or not self.measurement.comparable:
-            return None
-        return self.comparison.verdict(self.speedup, len(self.pairs))
+        return self.comparison.verdict(self.speedup, len(self.pairs)) if self.claimed else None
 
     @property
     def operators(self) -> list[OperatorEntry]:
