@@ -141,8 +141,8 @@ class Comparison:
     def plot(self, chart: str = "comparison") -> Figure | None:
         """A chart as a figure, by the name of its file; None where it has nothing to show."""
         drawing.check([chart])
-        (found,) = drawing.chosen(drawing.RUN, [chart])
-        return found.figure(self._content, self.folder)
+        (chosen,) = drawing.chosen(drawing.RUN, [chart])
+        return chosen.figure(self._content, self.folder)
 
     def __repr__(self) -> str:
         out = rendering.console()

@@ -129,10 +129,10 @@ def _environment(document: Document) -> dict[str, str]:
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Nested mappings as one, with dotted names."""
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for name, value in content.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
+            flat |= _flat(value, f"{prefix}{name}.")
         elif value is not None:
-            found[prefix + name] = formatting.size(value) if name.endswith("_bytes") else str(value)
-    return found
+            flat[prefix + name] = formatting.size(value) if name.endswith("_bytes") else str(value)
+    return flat

@@ -31,30 +31,30 @@ def sentences(comparison: Comparison) -> list[str]:
 def warnings(comparison: Comparison) -> list[str]:
     """Warnings of the whole run, then of each variant: what was seen, the likely cause, what to try."""
     rows, settings = comparison.rows, comparison.settings
-    found = _merged(comparison.document["warnings"])
+    texts = _merged(comparison.document["warnings"])
     floor = comparison.noise_floor
     if floor is not None and floor > NOISY:
-        found.append(
+        texts.append(
             f"no difference below {formatting.percent(floor)} is claimed: the baseline, timed twice, differs from "
             "itself by as much, as on a busy machine; try worker.threads=1, fewer neighbours, or a larger "
             "latency.seconds"
         )
     alone = [row for row in rows if row["verdict"] == "unclear" and row["processes"] == 1]
     if alone:
-        found.append(
+        texts.append(
             f"no verdict on {', '.join(row['variant'] for row in alone)}: one process cannot tell how processes "
             "scatter; try latency.processes=3 latency.max_processes=12"
         )
     for row in rows:
-        found += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]
+        texts += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]
         loose = row["verdict"] == "unclear" and (row["speedup_hi"] - row["speedup_lo"]) / 2 > LOOSE * row["speedup"]
         if loose and row not in alone:
             known = VAGUE if _vague(row) else f"the speedup is only known as {_range(row)}"
-            found.append(
+            texts.append(
                 f"{row['variant']}: {known}, because its samples scatter between processes (samples.csv); "
                 f"try latency.seconds={4 * settings['seconds']:g}, or a quieter machine"
             )
-    return found
+    return texts
 
 
 def _ranked(comparison: Comparison, row: Row) -> str:
@@ -198,8 +198,8 @@ def _merged(texts: Sequence[str]) -> list[str]:
 
 
 def _first_number(text: str) -> float:
-    found = re.search(r"\d[\d,]*(\.\d+)?", text)
-    return float(found[0].replace(",", "")) if found else 0.0
+    match = re.search(r"\d[\d,]*(\.\d+)?", text)
+    return float(match[0].replace(",", "")) if match else 0.0
 
 
 def _dispatched(entry: Entry) -> int:

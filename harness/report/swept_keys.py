@@ -1,4 +1,4 @@
-"""Swept keys: what a sweep varies, found from its rows, and the rows by what they share."""
+"""Swept keys: what a sweep varies, keys from its rows, and the rows by what they share."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class SweptRows:
     def keys(self) -> list[SweptKey]:
         """Whatever differs between the rows' cases, numbers first."""
         names = dict.fromkeys(name for row in self.rows for name in row)
-        found = []
+        keys = []
         for name in filter(columns.swept, names):
             values = list(dict.fromkeys(row[name] for row in self.rows if row.get(name) is not None))
             if len(values) > 1:
-                found.append(SweptKey(name, tuple(sorted(values) if all(map(_number, values)) else values)))
-        return sorted(found, key=lambda key: not key.numeric)
+                keys.append(SweptKey(name, tuple(sorted(values) if all(map(_number, values)) else values)))
+        return sorted(keys, key=lambda key: not key.numeric)
 
     @cached_property
     def variants(self) -> list[str]:

@@ -84,9 +84,9 @@ def versioned(file: Path, version: int, missing: str) -> Any:
         raise UsageError(missing) from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = content.get("schema_version") if isinstance(content, dict) else None
-    if found != version:
-        raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
+    written = content.get("schema_version") if isinstance(content, dict) else None
+    if written != version:
+        raise UsageError(f"{file}: schema_version {written}, where this harness reads {version}")
     return content
 
 

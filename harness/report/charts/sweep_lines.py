@@ -51,13 +51,13 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
         width = (style.WIDTH - LEFT - 0.25 - BETWEEN * (len(shown) - 1)) / max(len(shown), 1)
         top = style.HEAD + number * (ABOVE + PANEL + BELOW) + ABOVE
         scale = _Scale.of([row for part in shown for row in parts[part]], column)
-        for place, part in enumerate(shown):
-            left = LEFT + place * (width + BETWEEN)
+        for index, part in enumerate(shown):
+            left = LEFT + index * (width + BETWEEN)
             panel = style.panel(figure, left, top, style.WIDTH - left - width, height - top - PANEL)
             cut |= _lines(panel, parts[part], swept, column, variants, scale)
             _horizontal(panel, swept)
-            panel.tick_params(axis="y", labelleft=place == 0)
-            if place == 0:
+            panel.tick_params(axis="y", labelleft=index == 0)
+            if index == 0:
                 panel.set_ylabel(f"{name}, {scale.unit.name}")
             panel.set_title(style.shorten(swept_keys.named(others, part), int(width * 13)), loc="left", fontsize=9.5)
     further = "; triangles: the interval goes on" if cut else ""
@@ -121,8 +121,8 @@ def _lines(
         )  # fmt: skip
         if column == "latency_us":
             lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
-            beyond = [place for place, end in zip(x, upper, strict=True) if end > vertical.high]
-            below = [place for place, end in zip(x, lower, strict=True) if end < vertical.low]
+            beyond = [at for at, end in zip(x, upper, strict=True) if end > vertical.high]
+            below = [at for at, end in zip(x, lower, strict=True) if end < vertical.low]
             cut |= bool(beyond or below)
             lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
             panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)

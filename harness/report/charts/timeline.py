@@ -77,14 +77,14 @@ def typical(events: Sequence[Event]) -> Call | None:
 
 def gaps(spans: Sequence[Event], start: int, end: int) -> list[Span]:
     """Where between `start` and `end` none of the spans, ordered by start, runs."""
-    found, reached = [], start
+    spaces, reached = [], start
     for event in spans:
         if event.start > reached:
-            found.append((float(reached), float(min(event.start, end) - reached)))
+            spaces.append((float(reached), float(min(event.start, end) - reached)))
         reached = max(reached, event.end)
     if reached < end:
-        found.append((float(reached), float(end - reached)))
-    return found
+        spaces.append((float(reached), float(end - reached)))
+    return spaces
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure:
@@ -94,13 +94,13 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
 
 def _traces(comparison: Comparison, folder: Path) -> dict[str, list[Event]]:
     """The events of those variants whose trace is there and can be read."""
-    found = {}
+    traces = {}
     for name in comparison.entries:
         try:
-            found[name] = trace.from_file(folder / "traces" / trace.folder_name(name) / "trace.json")
+            traces[name] = trace.from_file(folder / "traces" / trace.folder_name(name) / "trace.json")
         except (OSError, ValueError, KeyError):
             continue  # the chart has a note in its place
-    return found
+    return traces
 
 
 def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> Figure:
@@ -252,7 +252,7 @@ class _Drawing:
         executions = call.executions
         if executions:
             ends = max(event.end for event in executions)
-            found = gaps(executions, executions[0].start, ends)
+            spaces = gaps(executions, executions[0].start, ends)
             rows = [self.top + offset for offset in self.lanes.device.values()]
             height = BAR * 1.5
             text = f"{len(executions)} executions in {{all}}, {{gap}} of it gaps between them"
@@ -261,13 +261,13 @@ class _Drawing:
             length = ends - executions[0].start
         else:
             outermost = sorted((event for event, depth in call.operators if depth == 0), key=lambda event: event.start)
-            found = gaps(outermost, call.start, call.end)
+            spaces = gaps(outermost, call.start, call.end)
             rows, height = [self.top + offset for offset in self.lanes.dispatch.values()][:1], BAR
             text = f"{len(call.operators)} operators dispatched, no operator in {{gap}} of {{all}}"
             length = call.end - call.start
-        spans = [(self._x(start - call.start), self._x(width)) for start, width in found]
+        spans = [(self._x(start - call.start), self._x(width)) for start, width in spaces]
         for y in rows:
             style.shade(self.axes, spans, (y, height * 0.92))
-        total = sum(width for _, width in found) / 1e3
+        total = sum(width for _, width in spaces) / 1e3
         unit = formatting.time_unit([length / 1e3])
         return text.format(gap=unit.text(total), all=unit.text(length / 1e3))
