@@ -18,6 +18,7 @@ from harness.configuration.operation import DTYPES, MODES, RESERVED_DIMS, Case, 
 from harness.configuration.settings import (
     LatencySettings,
     ProfileSettings,
+    ReportSettings,
     RooflineSettings,
     Settings,
     WorkerSettings,
@@ -63,6 +64,7 @@ class RunSettings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     devices: dict[str, str] = field(default_factory=lambda: dict(LIBRARY))  # each has a section of its own by its name
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
 
 
 def _schema() -> DictConfig:
@@ -123,7 +125,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 def _no_stray_keys(plain: Mapping[str, Any]) -> None:
     """`+key=value` gets past Hydra for any key."""
     sections = {"": RunSettings, "op": OpSettings, "profile": ProfileSettings, "latency": LatencySettings}
-    sections |= {"worker": WorkerSettings, "roofline": RooflineSettings}
+    sections |= {"worker": WorkerSettings, "roofline": RooflineSettings, "report": ReportSettings}
     for prefix, schema in sections.items():
         names = [known.name for known in fields(schema)] + (
             [] if prefix else [name for name in plain["devices"] if name in plain]
@@ -231,6 +233,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         worker=WorkerSettings(**plain["worker"]),
         devices=device_configs(plain),
         roofline=RooflineSettings(**plain["roofline"]),
+        report=ReportSettings(**plain["report"]),
         doctor=_among("doctor", plain["doctor"], DOCTOR),
     )
     profile, latency, worker = settings.profile, settings.latency, settings.worker

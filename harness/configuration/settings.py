@@ -54,6 +54,13 @@ class RooflineSettings:
     measure: bool = False  # measure the CPU's peaks anew
 
 
+@dataclass
+class ReportSettings:
+    """What is made of the results for people."""
+
+    charts: list[str] | None = None  # the names of those to draw; null: all
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a case is measured, apart from what is measured."""
@@ -63,4 +70,5 @@ class Settings:
     worker: WorkerSettings
     devices: DeviceConfigs  # those that can be named, each with its own settings
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
     doctor: str = "refuse"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diff.runs import Pair, Run, flat
-from harness.report import tables as cells
+from harness.report import formatting
 
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
 SAME_CPU = ("name", "cores", "threads")  # of a cpu, the environment says these too
@@ -67,7 +67,7 @@ def _circumstances(run: Run) -> dict[str, str]:
     told: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
-        **({"memory": cells.size(memory)} if memory else {}),
+        **({"memory": formatting.size(memory)} if memory else {}),
         **{
             f"device {name}": value
             for name, value in flat(document["device"]).items()

@@ -17,9 +17,8 @@ from harness.devices.base import Device
 from harness.execution import lock, peaks
 from harness.execution.sampling import Progress, Sampling
 from harness.measure.trace import folder_name
-from harness.results import folder as results
-from harness.results import roofline, statistics
-from harness.results.folder import Document
+from harness.results import roofline, statistics, storage
+from harness.results.comparison import Comparison
 from harness.results.measurement import DEGRADED, FAILED, OK, Outcome
 
 
@@ -30,10 +29,10 @@ def run_case(
     command: str,
     folder: Path,
     progress: AbstractContextManager[Progress],
-    write_report: Callable[[Path, Document], None],
+    write_report: Callable[[Path, Comparison], None],
     report_modules: Sequence[str] = (),
-) -> Document:
-    """Measures a case while nothing else uses its device, and keeps its results; returns what is in results.json.
+) -> Comparison:
+    """Measures a case while nothing else uses its device, keeps its results, and returns what is derived from them.
 
     `config` is the resolved configuration in plain values, as the results hold it, and `command` what makes them again.
     `write_report` writes the files that people read into `folder`; the modules that it needs are imported on another
@@ -45,12 +44,12 @@ def run_case(
     with lock.hold(scopes, config["lock"], f"device={case.device}, {folder}"):
         with progress as show:
             outcome = measure(case, settings, folder, show)
-        document = results.document(case, config, command, outcome)
+        comparison = Comparison(storage.document(case, config, command, outcome))
         try:
-            write_report(folder, document)  # within the lock: drawing would disturb the next run
+            write_report(folder, comparison)  # within the lock: drawing would disturb the next run
         finally:
-            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
-    return document
+            storage.write(folder, comparison.document)  # whatever happened to the charts, what was measured is kept
+    return comparison
 
 
 def _import(modules: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from harness.execution.messages import (
     Compiled,
     Note,
     Peak,
+    Probed,
     Profiled,
     Recompiled,
     Samples,
@@ -41,6 +42,7 @@ from harness.measure.subject import Outputs, Subject, bind
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
+from harness.results import columns
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
@@ -253,6 +255,11 @@ class _Worker:
         except OwnProfilerError as error:
             self.send(Note(name, str(error)))
         fallbacks = self.device.fallbacks()
+        with torch.set_grad_enabled(grad):
+            values, notes = columns.probe(call, self.device)
+        self.send(Probed(name, values))
+        for text in notes:
+            self.send(Note(name, text))
         if fallbacks:
             self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 
