@@ -9,10 +9,12 @@ from typing import Any
 
 from harness.configuration import compose as library
 from harness.configuration.command_line import exit_status
+from harness.configuration.devices import device_configs
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
-from harness.report import terminal
+from harness.devices import choose
+from harness.report import rendering
 from harness.report.tables import Table
 
 USAGE = "usage: python -m harness.list [--config-dir DIR] [KEY=VALUE …]   (such as device=cpu)"
@@ -27,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     folder, overrides = _read(arguments)
     device, rows = listed(overrides, folder)
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
-    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
+    rendering.show(rendering.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0
 
 
@@ -36,9 +38,8 @@ def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[lis
 
     Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
     """
-    from harness.devices import choose  # not above: the help needs no torch
-
-    device = choose(library.composed(overrides, folder)["device"])
+    plain = library.composed(overrides, folder)
+    device = choose(plain["device"], device_configs(plain))
     names = sorted(library.names(folder), key=lambda name: (Path(name).name, name.count("/")))
     rows = []
     for name in names:
