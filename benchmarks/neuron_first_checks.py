@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
-from harness.configuration.schema import NeuronSettings
+from harness.configuration.settings import NeuronSettings
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices.neuron import Neuron

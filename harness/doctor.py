@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from harness.configuration.command_line import exit_status
 from harness.configuration.errors import UsageError, one_line, unknown
-from harness.configuration.schema import DEVICES, NeuronSettings, ProfileSettings
+from harness.configuration.schema import DEVICES
+from harness.configuration.settings import NeuronSettings, ProfileSettings
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices import preflight as fitness

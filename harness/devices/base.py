@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from harness.configuration.schema import NeuronSettings
+    from harness.configuration.settings import NeuronSettings
 
 
 class Device:

@@ -21,7 +21,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
 
 if TYPE_CHECKING:
-    from harness.configuration.schema import NeuronSettings
+    from harness.configuration.settings import NeuronSettings
 
 INSTALL = "install torch-neuronx 2.13 or later from AWS's own package index, as its TorchNeuron install page says"
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case
-from harness.configuration.schema import Settings
+from harness.configuration.settings import Settings
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices import preflight as fitness
@@ -47,7 +47,7 @@ def run_case(
     a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
-    with lock.hold(case.device, config["lock"], str(folder)):
+    with lock.hold(case.device, settings.lock, str(folder)):
         with progress as tell:
             outcome = measure(case, settings, folder, tell)
         document = results.document(case, config, command, outcome)

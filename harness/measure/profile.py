@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, record_function
 
-from harness.configuration.schema import NeuronSettings, ProfileSettings
+from harness.configuration.settings import NeuronSettings, ProfileSettings
 from harness.devices.base import Device
 from harness.measure import trace
 from harness.measure.observations import OperatorRow, Profile

@@ -93,7 +93,7 @@ def compare(
     else:
         command = f"compare({'' if op is None else f'{op!r}, '}variants={{{', '.join(plain['op']['variants'])}}}, …)"
     case, settings = parse(plain)
-    document = run_case(case, settings, _described(plain), command, place, progress(case.label), run_report.write)
+    document = run_case(case, settings, _described(plain), command, place, progress(case.key.title), run_report.write)
     return Comparison(place, document, kept)
 
 
@@ -206,6 +206,8 @@ def _mapping(variants: Any) -> dict[str, Any]:
             f'variants={variants!r}: expected functions by name, such as {{"mine": f}}; '
             'some of an operation\'s own are chosen by overrides=["variants=[naive,fused]"]'
         )
+    if len({str(name) for name in variants}) < len(variants):
+        raise UsageError(f"variants: two have the same name among {', '.join(map(str, variants))}; give one another")
     return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
 
 

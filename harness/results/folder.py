@@ -16,11 +16,12 @@ from typing import IO, Any
 
 from harness import __version__
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import Case
+from harness.configuration.operation import Case, CaseKey
 from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
 FILE = "results.json"  # written last: a folder that has it is complete
+LEFT_BY_A_RUN = (FILE, "worker.log", "traces", "comparison.csv")  # one of them is there after a kill at any instant
 
 Document = dict[str, Any]
 
@@ -73,6 +74,11 @@ def read(path: Path) -> Document:
     return versioned(file, SCHEMA_VERSION, f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME")
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a run has left anything in a folder, however it ended: another must not be mixed with it."""
+    return any((folder / name).exists() for name in LEFT_BY_A_RUN)
+
+
 def versioned(file: Path, version: int, missing: str) -> Any:
     """What a JSON file holds that says its `schema_version`.
 
@@ -92,9 +98,7 @@ def versioned(file: Path, version: int, missing: str) -> Any:
 
 def title(document: Document) -> str:
     """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-    case = document["case"]
-    what = " ".join([case["op"], *(f"{name}={size}" for name, size in case["dims"].items())])
-    return f"{what} · {case['dtype']} · {case['mode']} · {case['device']}"
+    return CaseKey.of(document["case"]).title
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:
