@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from harness.configuration import help
-from harness.configuration.command_line import cannot_write, flushed, open_streams
+from harness.configuration.command_line import cannot_write, flushed, open_streams, usage_fault
 from harness.configuration.compose import explained, shadowed
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.hydra_private import as_program, full_errors_wanted, parser_errors
@@ -49,7 +49,7 @@ def main() -> int:
             hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(as_program(job))()
         status = max(statuses, default=0)
     except Refused as refused:
-        return usage(refused.error)
+        return usage_fault(refused.error)
     except CaseError as error:
         status = fault(error)
     except Exception as error:
@@ -60,7 +60,7 @@ def main() -> int:
         elif trace or statuses:
             raise
         else:
-            return usage(explained(error, sys.argv[1:]))
+            return usage_fault(explained(error, sys.argv[1:]))
     except Stopped:
         status = 1
     except KeyboardInterrupt:
@@ -109,7 +109,7 @@ def run(config: DictConfig, trace: bool = False) -> int:
 
             return sweep.record_failure(output(), error)  # the sweep tells of it
         if isinstance(error, UsageError):
-            return usage(error)
+            return usage_fault(error)
         if isinstance(error, CaseError):
             return fault(error)
         raise
@@ -129,12 +129,6 @@ def fault(error: CaseError) -> int:
     """Says what went wrong outside the command, in one line."""
     print(f"error: {error}", file=sys.stderr)
     return 1
-
-
-def usage(error: UsageError) -> int:
-    """Says what is wrong with the command, in one line."""
-    print(f"error: {error}", file=sys.stderr)
-    return 2
 
 
 def _run(config: DictConfig) -> int:
@@ -179,7 +173,7 @@ def unwritable(error: OSError, begun: bool) -> int:
     """Says what could not be written; the command is at fault where it named a folder in which nothing can start."""
     if begun or sweeping() or error.filename is None:
         return cannot_write(error)
-    return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
+    return usage_fault(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
 
 
 def own_folders() -> list[Path]:

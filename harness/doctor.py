@@ -24,7 +24,7 @@ from harness.configuration.settings import NeuronSettings, ProfileSettings
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices import preflight as fitness
-from harness.execution.environment import worker_environment
+from harness.execution.environment import applied, worker_environment
 
 if TYPE_CHECKING:
     from harness.devices.base import Device
@@ -47,7 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     asked = _asked(arguments)
     shell = dict(os.environ)
-    os.environ.update(worker_environment({}, asked))  # so that torch is imported as a measuring process imports it
+    # So that torch is imported as a measuring process imports it
+    os.environ.update(applied(worker_environment({}, asked), {}))
     fit = True
     for mark, text in examine(asked, shell):
         print(f"{mark:<7}{text}", flush=True)

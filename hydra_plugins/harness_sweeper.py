@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CaseSweeper(Sweeper):
-    """Makes the product of all choices and ranges, as Hydra's basic sweeper does; refuses it where one case is wrong."""
+    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
 
     config: DictConfig
     hydra_context: HydraContext
@@ -184,7 +184,7 @@ def _values(override: Override, loader: ConfigLoader) -> list[str]:
     from harness.results.plan import ABOUT_THE_RUN
 
     key = _key(override)
-    if key in ("sweep", *ABOUT_THE_RUN) or key.startswith(("hydra.", "hydra/")):
+    if key in ("sweep", *ABOUT_THE_RUN):
         raise UsageError(f"{override.input_line}: one for the whole sweep, not several")
     if not override.is_discrete_sweep():
         raise UsageError(f"{override.input_line}: no list of values; give one, such as {key}=1,2,4 or range(1,9)")

@@ -35,8 +35,7 @@ def exit_status(main: Callable[P, int]) -> Callable[P, int]:
         try:
             return flushed(main(*arguments, **options))
         except UsageError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+            return usage_fault(error)
         except OSError as error:
             return cannot_write(error)
         except KeyboardInterrupt:
@@ -61,6 +60,12 @@ def open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
+
+
+def usage_fault(error: UsageError) -> int:
+    """Says what is wrong with the command, in one line; returns the exit status, 2."""
+    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+    return 2
 
 
 def flushed(status: int) -> int:

@@ -1,6 +1,6 @@
 """What the harness uses of Hydra beyond its documented API, each with what happens where a version lacks it.
 
-`tests/test_errors.py` has the contract: it names what has moved. All else of Hydra that the harness imports is documented.
+`tests/test_errors.py` has the contract, and names what has moved. All else that the harness imports is documented.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BASIC_LAUNCHER = "basic"  # the option of hydra/launcher that runs all jobs in t
 
 # Texts of messages that have no type or attribute of their own
 OVERRIDE = re.compile(r"override [+~]*([^=\s]+)=")
-AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.*)'", re.DOTALL)
+AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.*)'$", re.MULTILINE)
 IN_FILE = re.compile(r"In '([^']+)': ")
 NOT_TEXT = re.compile(r"^(?:Key (.*) \(\w+\) is incompatible|Incompatible key type)", re.MULTILINE)
 NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d+)([eE][-+]?\d+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
@@ -55,11 +55,11 @@ def parser_errors() -> Iterator[None]:
         raise UsageError(f"{message}; flags such as -m stand before all KEY=VALUE, see --hydra-help")
 
     before = argparse.ArgumentParser.error
-    argparse.ArgumentParser.error = error  # type: ignore[method-assign]
+    argparse.ArgumentParser.error = error  # type: ignore
     try:
         yield
     finally:
-        argparse.ArgumentParser.error = before  # type: ignore[method-assign]
+        argparse.ArgumentParser.error = before  # type: ignore
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
 
 
 def _said(error: Exception) -> str:
-    """The first line of a message, and the second where the first one announces it; an unexpected error says its type."""
+    """The first line of a message, the second too where the first one announces it; an unexpected error's type."""
     lines = str(error).splitlines()
     text = one_line(" ".join(lines[: 1 + lines[0].endswith(":")]) if lines else error)
     expected = isinstance(error, (HydraException, OmegaConfBaseException, ValueError))

@@ -13,7 +13,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
 from harness.configuration.operation import CONTROL, DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
-from harness.configuration.settings import Settings, check, setting
+from harness.configuration.settings import Settings, check, setting, valid
 
 DEVICES = ("auto", "neuron", "cuda", "cpu")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
@@ -30,8 +30,8 @@ class OpSettings:
     work: str | None = None
     baseline: str = MISSING
     variants: dict[str, Any] = MISSING  # not Dict[str, Variant]: that refuses +op.variants.mine.fn=…
-    dtypes: list[str] = setting(list(DTYPES), choices=DTYPES)
-    modes: list[str] = setting(list(MODES), choices=MODES)
+    dtypes: list[str] = field(default_factory=lambda: list(DTYPES), metadata=valid(choices=DTYPES))
+    modes: list[str] = field(default_factory=lambda: list(MODES), metadata=valid(choices=MODES))
     tolerance: float = setting(1.0, above=0)
 
 
@@ -98,7 +98,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 
 
 def _typed(schema: Any, plain: Any, prefix: str) -> Any:
-    """An instance of a schema's dataclass; raises UsageError for a key too many, which + adds, or too few: ~ deletes."""
+    """An instance of a schema's dataclass; raises UsageError for a key that + has added, or ~ deleted."""
     if not isinstance(plain, Mapping):
         raise UsageError(f"{prefix.rstrip('.')}={plain}: expected a mapping")
     kinds = get_type_hints(schema)

@@ -37,12 +37,14 @@ class Valid:
     rule: Callable[[str, Any], None] | None = None  # called with key and value; raises UsageError
 
 
-def setting(default: Any, **valid: Any) -> Any:
+def setting(default: Any, **rules: Any) -> Any:
     """A dataclass field with a default, and what is valid for it as the arguments of `Valid`."""
-    metadata = {VALID: Valid(**valid)} if valid else {}
-    if isinstance(default, (dict, list)):
-        return field(default_factory=default.copy, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=valid(**rules))
+
+
+def valid(**rules: Any) -> dict[str, Valid]:
+    """The metadata of a field: what is valid for it, as the arguments of `Valid`."""
+    return {VALID: Valid(**rules)}
 
 
 def check(section: Any, prefix: str = "") -> None:
@@ -59,30 +61,30 @@ def check(section: Any, prefix: str = "") -> None:
             _check(key, value, item.metadata[VALID], section)
 
 
-def _check(key: str, value: Any, valid: Valid, section: Any) -> None:
-    minimum = getattr(section, valid.minimum) if isinstance(valid.minimum, str) else valid.minimum
-    choices = getattr(section, valid.choices) if isinstance(valid.choices, str) else valid.choices
+def _check(key: str, value: Any, rules: Valid, section: Any) -> None:
+    minimum = getattr(section, rules.minimum) if isinstance(rules.minimum, str) else rules.minimum
+    choices = getattr(section, rules.choices) if isinstance(rules.choices, str) else rules.choices
     if choices is not None:
         for element in value if isinstance(value, list) else [value]:
             if element not in choices:
-                raise unknown(key, element, choices, valid.what)
-    if valid.rule is not None:
-        valid.rule(key, value)
+                raise unknown(key, element, choices, rules.what)
+    if rules.rule is not None:
+        rules.rule(key, value)
     fits = (
         (minimum is None or value >= minimum)
-        and (valid.maximum is None or value <= valid.maximum)
-        and (valid.above is None or value > valid.above)
-        and (valid.below is None or value < valid.below)
+        and (rules.maximum is None or value <= rules.maximum)
+        and (rules.above is None or value > rules.above)
+        and (rules.below is None or value < rules.below)
     )
     if not fits:  # a value that is no number fits none of them
-        raise UsageError(f"{key}={value}: expected {_range(minimum, valid)}")
+        raise UsageError(f"{key}={value}: expected {_range(minimum, rules)}")
 
 
-def _range(minimum: float | None, valid: Valid) -> str:
-    if valid.above is not None and valid.below is not None:
-        return f"a number between {valid.above:g} and {valid.below:g}"
-    if minimum is not None and valid.maximum is not None:
-        return f"{minimum} to {valid.maximum}"
+def _range(minimum: float | None, rules: Valid) -> str:
+    if rules.above is not None and rules.below is not None:
+        return f"a number between {rules.above:g} and {rules.below:g}"
+    if minimum is not None and rules.maximum is not None:
+        return f"{minimum} to {rules.maximum}"
     return "a positive number" if minimum is None else f"{minimum} or more"
 
 
@@ -141,7 +143,7 @@ class LatencySettings:
 class WorkerSettings:
     """The processes in which a case is measured."""
 
-    env: dict[str, Any] = setting({}, rule=_variables)
+    env: dict[str, Any] = field(default_factory=dict, metadata=valid(rule=_variables))
     threads: int | None = setting(None, minimum=1)
     timeout_s: float = setting(600.0, above=0)
 
@@ -150,7 +152,7 @@ class WorkerSettings:
 class NeuronSettings:
     """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
 
-    modes: list[str] = setting(["DEVICE", "RUNTIME"], choices=PROFILE_MODES)
+    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
     max_events_per_nc: int | None = None
     capture_enabled_for_nc: str | None = None
     neff_cache_dir: str | None = None
@@ -165,9 +167,9 @@ class RooflineSettings:
 
     flops_per_s: float | None = setting(None, above=0)
     bytes_per_s: float | None = setting(None, above=0)
-    chips: dict[str, Any] = setting({}, rule=_chips)  # documented peaks, by names that a device's name contains
+    chips: dict[str, Any] = field(default_factory=dict, metadata=valid(rule=_chips))
     chip: str | None = setting(None, choices="chips", what="chips of this device")
-    source: str = ""  # of the documented peaks
+    source: str = ""
     measure: bool = False
 
 

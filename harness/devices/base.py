@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,11 @@ class Device:
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
         """Writes `trace.json`, in Chrome trace format, into `folder`, which exists."""
-        profile.export_chrome_trace(str(folder / "trace.json"))
+        path = folder / "trace.json"
+        profile.export_chrome_trace(str(path))
+        if json.dumps(str(path), ensure_ascii=False) != f'"{path}"':  # Kineto writes the path as it is into the JSON
+            text = path.read_text(encoding="utf-8", errors="replace")
+            path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
 
     def compile_arguments(self) -> dict[str, Any]:
         """What torch.compile is given unless a variant says otherwise."""

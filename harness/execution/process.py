@@ -16,6 +16,7 @@ import os
 import pkgutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -28,13 +29,16 @@ from typing import Any
 
 import cloudpickle
 
-from harness.configuration.errors import UsageError, one_line
+from harness.configuration.errors import CaseError, UsageError, one_line
 from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
 from harness.devices import preflight as fitness
-from harness.execution.environment import worker_environment
+from harness.execution.environment import applied, worker_environment
 
 Message = tuple[str, str, Any]
+
+LONGEST_SOCKET_FOLDER = 60  # bytes; multiprocessing adds some 35, and 104 are what the strictest system takes
+SHORT_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Process:
             args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
             daemon=True,
         )
-        environment = {**_importable(), **worker_environment(variables, device)}
+        environment: dict[str, str | None] = {**_importable(), **worker_environment(variables, device)}
         with _environment(environment), _hidden_main():
             _serve_with(context, environment, preload)
             self._process.start()
@@ -187,10 +191,10 @@ def start_method(device: str) -> str:
     return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
 
 
-_served: tuple[dict[str, str], set[str]] | None = None  # the server's variables and what it has imported
+_served: tuple[dict[str, str | None], set[str]] | None = None  # the server's variables and what it has imported
 
 
-def _serve_with(context: Any, variables: dict[str, str], preload: Sequence[str]) -> None:
+def _serve_with(context: Any, variables: dict[str, str | None], preload: Sequence[str]) -> None:
     """Makes sure that the fork server has these variables, which torch reads when it is imported, and modules."""
     global _served
     if context.get_start_method() != "forkserver":
@@ -201,8 +205,27 @@ def _serve_with(context: Any, variables: dict[str, str], preload: Sequence[str])
     if _served is None:
         _served = variables, set(preload)
         context.set_forkserver_preload(list(preload))
-    with _ignored_interrupt():
+    with _ignored_interrupt(), _short_sockets():
         forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _short_sockets() -> Iterator[None]:
+    """Has the server's socket put where its path is short: a system takes some 100 bytes, and TMPDIR may be longer.
+
+    Raises CaseError, which names TMPDIR, where there is no such folder.
+    """
+    before = tempfile.tempdir
+    folder = tempfile.gettempdir()
+    if len(os.fsencode(folder)) > LONGEST_SOCKET_FOLDER:
+        short = [path for path in SHORT_FOLDERS if os.access(path, os.W_OK | os.X_OK)]
+        if not short:
+            raise CaseError(f"TMPDIR={folder}: too long for a socket in it; set TMPDIR to a shorter folder")
+        tempfile.tempdir = short[0]
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _importable() -> dict[str, str]:
@@ -226,10 +249,12 @@ def _ignored_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
+def _environment(variables: dict[str, str | None]) -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update(variables)
+    after = applied(variables, before)
     try:
+        os.environ.clear()
+        os.environ.update(after)
         yield
     finally:
         os.environ.clear()

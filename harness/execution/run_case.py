@@ -19,6 +19,7 @@ from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices import preflight as fitness
 from harness.execution import lock, peaks
+from harness.execution.environment import applied
 from harness.execution.process import Process, Task
 from harness.measure.trace import folder_name
 from harness.results import folder as results
@@ -198,7 +199,7 @@ class _Run:
 
     def _admit(self, device: str) -> None:
         """Refuses a device that what is known without trying it makes unfit, unless told to go on."""
-        for finding in fitness.findings(device, {**os.environ, **self.settings.worker.env}):
+        for finding in fitness.findings(device, applied(self.settings.worker.env, os.environ)):
             if finding.unfit and self.settings.doctor == "refuse":
                 raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
             self.troubles.append(finding.line)

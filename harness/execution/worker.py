@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import Variant, declared_work, describe, make_inputs, resolve
+from harness.configuration.operation import SEEDS, Variant, declared_work, describe, make_inputs, resolve
 from harness.devices import choose, passed_over
 from harness.devices.base import Device
 from harness.execution.environment import of_process
@@ -84,7 +84,7 @@ class _Session:
         self.watch.close()
 
     def _inputs(self, seed: int) -> tuple[Any, ...]:
-        return make_inputs(self.case.operation, self.dtype, torch.Generator().manual_seed(seed))
+        return make_inputs(self.case.operation, self.dtype, torch.Generator().manual_seed(seed % SEEDS))
 
     def _refer(self) -> None:
         """Evaluates the reference; what is wrong with the declaration is its author's, so a UsageError."""

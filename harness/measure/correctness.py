@@ -19,6 +19,7 @@ from functools import partial
 
 import torch
 
+from harness.configuration.operation import SEEDS
 from harness.measure.observations import Error
 from harness.measure.subject import Outputs, Subject, own
 
@@ -64,7 +65,7 @@ def expect(
     random = not torch.equal(state, torch.get_rng_state())
     eps = torch.finfo(dtype).eps
     step = max(eps, STEP)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % SEEDS)
     move = partial(_perturb, step=step, generator=generator)
     squares = [torch.zeros_like(output, dtype=torch.float64) for output in outputs]
     for _ in range(PERTURBATIONS):

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.configuration.operation import Variant, resolve
+from harness.configuration.operation import SEEDS, Variant, resolve
 from harness.devices.base import Device
 
 Outputs = tuple[Any, ...]
@@ -158,7 +158,7 @@ def own(value: Any, with_gradient: bool = False, device: torch.device | None = N
 
 def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
     """A fixed upstream gradient of an output's shape: of random sign and a size around one."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % SEEDS)
     # made in float32 whatever the dtype, so that the reference sees the same values
     values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
     return values.bfloat16().to(output.dtype).to(output.device)
