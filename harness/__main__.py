@@ -15,12 +15,12 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from harness.configuration import help
+from harness.configuration import help, library
 from harness.configuration.command_line import cannot_write, flushed, open_streams, usage_fault
 from harness.configuration.compose import explained, shadowed
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.hydra_private import as_program, full_errors_wanted, parser_errors
-from harness.configuration.overrides import as_written, config_dirs
+from harness.configuration.overrides import as_written, config_flags
 from harness.configuration.schema import directory, parse, resolved
 from harness.results.fresh_folder import Refused
 
@@ -143,7 +143,7 @@ def _run(config: DictConfig) -> int:
     from harness.results import sweep
 
     if alone:
-        for sentence in shadowed(HydraConfig.get().runtime.choices, own_folders()):
+        for sentence in [*shadowed(HydraConfig.get()), *library.hidden(plain["op"])]:
             log.warning(sentence)
     else:
         sweep.clear_attempt(folder)
@@ -176,19 +176,11 @@ def unwritable(error: OSError, begun: bool) -> int:
     return usage_fault(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
 
 
-def own_folders() -> list[Path]:
-    """The user's own folders of configuration, of --config-dir and hydra.searchpath."""
-    sources = HydraConfig.get().runtime.config_sources
-    folders = [Path(source.path) for source in sources if source.schema == "file"]
-    return [folder for folder in folders if folder.resolve() != directory().resolve()]
-
-
 def command() -> str:
     """The command that makes this run again."""
     config = HydraConfig.get()
-    flags = [part for folder in config_dirs(sys.argv[1:]) for part in ("--config-dir", str(folder))]
     searched = [override for override in config.overrides.hydra if override.startswith("hydra.searchpath=")]
-    return shlex.join(["python", "-m", "harness", *flags, *searched, *config.overrides.task])
+    return shlex.join(["python", "-m", "harness", *config_flags(sys.argv[1:]), *searched, *config.overrides.task])
 
 
 if __name__ == "__main__":

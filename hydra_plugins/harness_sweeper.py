@@ -6,6 +6,7 @@ Hydra imports this file in any program of the environment it is installed in, so
 from __future__ import annotations
 
 import itertools
+import logging
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from harness.results.plan import Job, Plan
 
 
+log = logging.getLogger("harness")
+
+
 class CaseSweeper(Sweeper):
     """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
 
@@ -35,6 +39,7 @@ class CaseSweeper(Sweeper):
 
     def __init__(self, params: Mapping[str, Any] | None = None):
         self.params = dict(params or {})
+        self.unused: dict[str, None] = {}  # a sentence for each file of the user's that the library's stands before
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
@@ -57,6 +62,7 @@ class CaseSweeper(Sweeper):
         """
         from harness.configuration.errors import CaseError, one_line
         from harness.configuration.hydra_private import BASIC_LAUNCHER
+        from harness.configuration.library import hidden
         from harness.configuration.overrides import assignment
         from harness.execution.progress import watch
         from harness.results.sweep import remaining
@@ -74,6 +80,8 @@ class CaseSweeper(Sweeper):
             case = plan.cases[number]
             where = [assignment("hydra.sweep.dir", folder), assignment("hydra.sweep.subdir", case.folder)]
             jobs.append([*case.overrides, *where])
+        for sentence in [*self.unused, *hidden(plan.config["op"])]:
+            log.warning(sentence)
         here = self.config.hydra.runtime.choices.get("hydra/launcher") == BASIC_LAUNCHER
         with watch(folder, plan, left, elsewhere=not here) as before:
             try:
@@ -81,9 +89,10 @@ class CaseSweeper(Sweeper):
                     self._launch_here(jobs, left, before)
                 elif jobs:
                     self.launcher.launch(jobs, initial_job_idx=0)
-            except OSError:
-                raise
-            except Exception as error:  # of a launcher that lost a job, on a cluster
+            except Exception as error:
+                if here or isinstance(error, OSError):
+                    raise
+                # A launcher lost a job, on a cluster
                 report = shlex.join(["python", "-m", "harness.report", str(folder)])
                 later = f"what still runs is gathered later by {report}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
@@ -105,14 +114,15 @@ class CaseSweeper(Sweeper):
         return plan.make(_product(overrides, loader), self._compose, _command())
 
     def _compose(self, overrides: list[str]) -> DictConfig:
-        from harness.configuration.compose import without_hydra
-        from harness.configuration.hydra_private import as_usage_error
-        from harness.configuration.overrides import config_dirs
+        from harness.configuration.compose import explained, shadowed, without_hydra
+        from harness.configuration.overrides import config_flags
 
         try:
-            return without_hydra(self.hydra_context.config_loader.load_sweep_config(self.config, overrides))
+            config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         except Exception as error:
-            raise as_usage_error(error, config_dirs(sys.argv[1:])) from error
+            raise explained(error, [*config_flags(sys.argv[1:]), *overrides]) from error
+        self.unused |= dict.fromkeys(shadowed(config.hydra))
+        return without_hydra(config)
 
     def _found(self, folder: Path, plan: Plan) -> None:
         """Makes the sweep's folder."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def composed(
         raise UsageError(f"{folder}: no such folder")
     folders = [] if folder is None else [folder]
     config = _compose(overrides, folders)
-    for sentence in shadowed(config.hydra.runtime.choices, folders):
+    for sentence in shadowed(config.hydra):
         warn(sentence)
     return resolved(without_hydra(config))
 
@@ -74,14 +74,16 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return config
 
 
-def shadowed(choices: Mapping[str, Any], folders: Iterable[Path]) -> list[str]:
-    """A sentence for each file of the user's `folders` that is chosen, and not used: the library's stands before it.
+def shadowed(hydra: Any) -> list[str]:
+    """A sentence for each file of the user's folders that is chosen, and not used: the library's stands before it.
 
-    `choices` are the options of each group that were composed.
+    `hydra` is that section of a composed configuration.
     """
+    sources = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
+    folders = [folder for folder in sources if folder.resolve() != directory().resolve()]
     sentences = []
     for folder in folders:
-        for group, option in choices.items():
+        for group, option in hydra.runtime.choices.items():
             own, library = (base / group / f"{option}.yaml" for base in (folder, directory()))
             if own.is_file() and library.is_file() and own.read_bytes() != library.read_bytes():
                 sentences.append(

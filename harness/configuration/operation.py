@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.configuration import library
 from harness.configuration.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
     if not isinstance(function, str):
         return function
     try:
+        if function.partition(".")[0] == library.PACKAGE:
+            library.import_library()
         found = pkgutil.resolve_name(function)
     except ModuleNotFoundError as error:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error

@@ -42,6 +42,11 @@ def _literal(word: str) -> str:
     return f"'{word}'" if LITERAL.fullmatch(word) and not re.fullmatch(r"0|[1-9]\d*", word) else word
 
 
+def config_flags(arguments: Sequence[str]) -> list[str]:
+    """The flags of a command line that name folders of configuration."""
+    return [f"--config-dir={folder}" for folder in config_dirs(arguments)]
+
+
 def config_dirs(arguments: Sequence[str]) -> list[Path]:
     """The folders that --config-dir names on a command line."""
     found = []
