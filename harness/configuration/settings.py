@@ -130,7 +130,7 @@ class ProfileSettings:
 class LatencySettings:
     """How long latency is sampled, and what is claimed from it."""
 
-    processes: int = setting(3, minimum=1)
+    processes: int = setting(5, minimum=1)
     max_processes: int = setting(12, minimum="processes")
     seconds: float = setting(2.5, above=0)
     precision: float = setting(0.03, above=0)

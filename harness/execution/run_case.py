@@ -104,6 +104,9 @@ class _Run:
     def _sample(self) -> str:
         """Processes until every ratio is known well enough, or time is up; says why it stopped."""
         latency, complete, begun = self.settings.latency, 0, time.monotonic()
+        rule = statistics.StoppingRule(
+            latency.processes, latency.max_processes, latency.seconds, latency.precision, latency.confidence
+        )
         while True:
             alive = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
             if not alive:
@@ -113,30 +116,23 @@ class _Run:
                 complete += 1
             if full_pass:
                 begun = time.monotonic()  # what the first process does besides is not sampling
-            if complete < latency.processes:
-                continue
-            width = self._widest()
-            if width is None:
-                return "nothing to compare"
-            if width <= latency.precision:
-                return f"every ratio is known to ±{width:.1%}"
-            if complete >= latency.max_processes:
-                return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
-            if time.monotonic() - begun >= latency.seconds:
-                return f"latency.seconds={latency.seconds:g} are spent; the widest interval is ±{width:.1%}"
+            reason = rule.reason(self._ratios(), complete, time.monotonic() - begun)
+            if reason is not None:
+                return reason
 
-    def _widest(self) -> float | None:
-        """The largest half-width of the intervals of the ratios."""
-        seconds = self._seconds()
-        others = [name for name in self.rows if name != self.case.baseline.name]
-        confidence = statistics.level(self.settings.latency.confidence, len(others))
-        pairs = [statistics.paired(seconds[self.case.baseline.name], seconds[name]) for name in others]
-        widths = [statistics.interval(pair, confidence).half_width for pair in pairs if pair]
-        return max(widths, default=None)
+    def _ratios(self) -> list[list[Any]]:
+        """The ratios, by process, of every variant that can be ranked."""
+        seconds, baseline = self._seconds(), self.case.baseline.name
+        ranked = [
+            name
+            for name, row in self.rows.items()
+            if name != baseline and row.status == OK and row.comparable and not row.no_op
+        ]
+        return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
 
     def _seconds(self) -> dict[str, list[Any]]:
         """Each variant's samples by process, without the disturbed rounds."""
-        return statistics.undisturbed(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
+        return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
 
     def _process(self, names: list[str], full_pass: bool, seconds: float) -> bool:
         """One process; False where it died and its variants have to be measured by another."""
