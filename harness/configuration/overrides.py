@@ -50,7 +50,7 @@ def config_flags(arguments: Sequence[str]) -> list[str]:
 def config_dirs(arguments: Sequence[str]) -> list[Path]:
     """The folders that --config-dir names on a command line."""
     found = []
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for flag, value in zip(arguments, [*arguments[1:], ""], strict=False):
         if flag in ("--config-dir", "-cd") and value:
             found.append(Path(value))
         elif flag.startswith(("--config-dir=", "-cd=")):
