@@ -108,8 +108,9 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 
 def _sections(plain: Mapping[str, Any]) -> set[str]:
     """The keys at the top that are devices' own sections."""
-    devices = plain.get("devices")
-    return {name for name in plain if name in devices} if isinstance(devices, Mapping) else set()
+    if not isinstance(plain.get("devices"), Mapping):
+        raise UsageError(f"devices={plain.get('devices')}: expected a mapping of names to classes")
+    return {name for name in plain if name in plain["devices"]}
 
 
 def _typed(schema: Any, plain: Any, prefix: str) -> Any:
