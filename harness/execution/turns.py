@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from harness.configuration.errors import UsageError, one_line
+from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status, Step
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
@@ -29,7 +30,7 @@ WHEN = {
 class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
-    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: torch.device):
+    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: Device):
         self._send, self._set_turn, self._baseline = send, set_turn, baseline
         self.watch = Watch()
         self.state = GlobalState(device)

@@ -21,6 +21,7 @@ from harness.execution.messages import (
     Compiled,
     Note,
     Peak,
+    Probed,
     Profiled,
     Recompiled,
     Samples,
@@ -41,6 +42,7 @@ from harness.measure.subject import Outputs, Subject, bind
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
+from harness.results import columns
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
@@ -65,7 +67,7 @@ class _Worker:
         gc.freeze()  # what is imported is never garbage, and need not be looked through again
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
-        self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device.torch_device())
+        self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device)
         self.data = CaseData(self.case)
         self.data.inputs(self.case.seed)
         self._put_back("what op imports", replaced)
@@ -96,13 +98,13 @@ class _Worker:
             torch.set_num_threads(self.settings.worker.threads)
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
             torch_private.keep_backward_buffers()
-        self.device = choose(self.case.device)
-        self.send(Warnings(passed_over(self.case.device, self.device)))
+        self.device = choose(self.case.device, self.settings.devices)
+        self.send(Warnings(passed_over(self.case.device, self.device, self.settings.devices)))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
-        self.send(messages.DeviceOpened({**self.device.describe(), "device": self.device.name}))
-        self.send(messages.Environment(of_process()))
+        self.send(messages.DeviceOpened(self.device.facts()))
+        self.send(messages.Environment(of_process(self.device)))
 
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
         """Global state, after a function of the operation's author; `before` it was changed as well."""
@@ -249,11 +251,16 @@ class _Worker:
                 probed = probe(call, self.device)
                 peak = self._peak_memory(call) if self.device.accelerator else probed.peak_bytes
             self.send(Peak(name, peak))
-            profile, timeline = record(call, self.device, settings, self.settings.neuron, folder, probed.events, grad)
+            profile, timeline = record(call, self.device, settings, folder, probed.events, grad)
             self.send(Profiled(name, profile, timeline))
         except OwnProfilerError as error:
             self.send(Note(name, str(error)))
         fallbacks = self.device.fallbacks()
+        with torch.set_grad_enabled(grad):
+            values, notes = columns.probe(call, self.device)
+        self.send(Probed(name, values))
+        for text in notes:
+            self.send(Note(name, text))
         if fallbacks:
             self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 

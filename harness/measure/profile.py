@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, record_function
 
-from harness.configuration.schema import NeuronSettings, ProfileSettings
+from harness.configuration.settings import ProfileSettings
 from harness.devices.base import Device
 from harness.measure import torch_private, trace
 from harness.measure.attribution import Calls, summarize, timeline
@@ -69,7 +69,6 @@ def record(
     call: Callable[[], Any],
     device: Device,
     settings: ProfileSettings,
-    neuron: NeuronSettings,
     folder: Path,
     events_per_call: int,
     grad: bool,
@@ -86,7 +85,7 @@ def record(
             f"recorded {active} calls in place of profile.active={settings.active}: one call makes "
             f"{events_per_call} events; raise profile.max_events={settings.max_events} to record more"
         )
-    arguments, dropped = device.profiler_arguments(folder, neuron)
+    arguments, dropped = device.profiler_arguments(folder)
     recording = True
 
     def ready(profile: torch.profiler.profile) -> None:

@@ -7,12 +7,13 @@ import os
 import random
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from harness.devices.base import Device
 from harness.measure import torch_private
 from harness.measure.global_settings import SETTINGS, SLOW_SETTINGS, autocast
 from harness.measure.replacements import Originals
@@ -22,16 +23,7 @@ TORCH_OWN = ("TORCH", "TRITON", "KINETO")  # variables that torch itself sets as
 AT_IMPORT = Originals()  # before any code of a variant: even to unpickle a function imports its module
 
 
-def random_state(device: torch.device) -> tuple[torch.Tensor, ...]:
-    """The states of the generators that functions draw from: the CPU's, and the device's where it has one."""
-    states = [torch.get_rng_state()]
-    module = _generator(device)
-    if module is not None:
-        states.append(module.get_rng_state())
-    return tuple(states)
-
-
-def alike(left: tuple[torch.Tensor, ...], right: tuple[torch.Tensor, ...]) -> bool:
+def alike(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
     """Whether nothing was drawn between two states."""
     return all(map(torch.equal, left, right))
 
@@ -39,9 +31,9 @@ def alike(left: tuple[torch.Tensor, ...], right: tuple[torch.Tensor, ...]) -> bo
 class GlobalState:
     """The state at its creation, to be put back after each variant's turn."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
-        self._settings = {**SETTINGS, **autocast("cpu"), **autocast(device.type)}
+        self._settings = {**SETTINGS, **autocast("cpu"), **autocast(device.torch_device().type)}
         self._all = {**self._settings, **SLOW_SETTINGS}
         self._values = {name: read() for name, (read, _) in self._all.items()}
         self._environment, self._folder = dict(os.environ), os.getcwd()
@@ -49,7 +41,7 @@ class GlobalState:
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
         self._filters = list(warnings.filters)
         self._compiler = {name: module.get_config_copy() for name, module in torch_private.configurations().items()}
-        self._generators = (random_state(device), random.getstate(), np.random.get_state())
+        self._generators = (device.get_rng_state(), random.getstate(), np.random.get_state())
         self._originals = Originals()
 
     def restore(self) -> list[str]:
@@ -68,7 +60,7 @@ class GlobalState:
 
     def reset_generators(self) -> None:
         """Sets random generators back: how far each variant drew is nobody's concern but its own."""
-        _set_random_state(self._device, self._generators[0])
+        self._device.set_rng_state(self._generators[0])
         random.setstate(self._generators[1])
         np.random.set_state(self._generators[2])
 
@@ -140,17 +132,3 @@ def _folder() -> str | None:
         return os.getcwd()
     except OSError:  # a variant removed it
         return None
-
-
-def _generator(device: torch.device) -> Any:
-    """torch's module of a device that has random numbers of its own."""
-    if device.type == "cpu":
-        return None
-    module = torch.get_device_module(device)
-    return module if hasattr(module, "get_rng_state") and hasattr(module, "set_rng_state") else None
-
-
-def _set_random_state(device: torch.device, states: tuple[torch.Tensor, ...]) -> None:
-    torch.set_rng_state(states[0])
-    if len(states) > 1:
-        _generator(device).set_rng_state(states[1])

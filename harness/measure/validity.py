@@ -12,7 +12,7 @@ from harness.devices.base import Device
 from harness.measure.correctness import compare, snapshot
 from harness.measure.observations import Finding
 from harness.measure.reference import Expected
-from harness.measure.state import alike, random_state
+from harness.measure.state import alike
 from harness.measure.subject import Outputs, Subject
 from harness.measure.tensors import same
 
@@ -51,9 +51,9 @@ def examine(
         also = f"; {verdict.reason}" if verdict.reason else ""
         return Finding(f"changes its inputs in place (input {which}){also}", verdict.error)
     no_op = subject.returns_input(first)
-    before = random_state(device.torch_device())
+    before = device.get_rng_state()
     second = snapshot(call())
-    draws = not alike(before, random_state(device.torch_device()))
+    draws = not alike(before, device.get_rng_state())
     if (draws and not _alike(taken, second)) or expected.random:
         return Finding(None, None, not_comparable=RANDOM, no_op=no_op)
     again = compare(second, expected)
