@@ -55,6 +55,7 @@ def test_counters_and_metrics_of_a_compile(compiled: Any) -> None:
     counts = torch_private.counters()
     assert counts is not None
     assert (counts["frames"]["total"], counts["stats"]["unique_graphs"]) == (1, 1)
+    assert watch.news() == (1, None)
     (metric,) = torch_private.compilations(0)
     assert metric["start_time_us"] > 0
     assert metric["recompile_reason"] is None
@@ -98,6 +99,19 @@ def test_without_counters_an_extra_call_shows_what_is_not_compiled(
     assert watch.confirm(lambda: function(torch.ones(2))) is None
     assert "compiles again" in str(watch.confirm(lambda: function(torch.ones(3))))
     watch.close()
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_recompiles_are_counted_with_fullgraph_as_without(fullgraph: bool) -> None:
+    torch._dynamo.reset()
+    watch = Watch()
+    function = torch.compile(lambda x: x * 2, backend="eager", fullgraph=fullgraph, dynamic=False)
+    seen = []
+    for size in (2, 3, 3, 4):
+        function(torch.ones(size))
+        seen.append(watch.news()[0])
+    watch.close()
+    assert seen == [1, 1, 0, 1]
 
 
 def test_modes_are_counted_and_ended() -> None:

@@ -34,7 +34,7 @@ class Watch:
     def news(self) -> tuple[int, str | None]:
         """Compiles since the last call of this, and the recompile limit where it was reached since then."""
         before = self._reported
-        self._reported = int(_counted("frames").get("total", 0))
+        self._reported = _compiles()
         limit = self.limit()
         self._warnings.texts.clear()
         return self._reported - before, limit
@@ -52,7 +52,7 @@ class Watch:
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
         """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
         metrics = list(torch_private.compilations(self._since_us))
-        self.blind |= torch_private.counters() is None or (bool(metrics) and not _counted("frames"))
+        self.blind |= torch_private.counters() is None or (bool(metrics) and not _compiles())
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
         hits, misses = (
             sum(metric[f"inductor_fx_local_cache_{kind}_count"] or 0 for metric in metrics) for kind in ("hit", "miss")
@@ -86,6 +86,11 @@ class Watch:
     def close(self) -> None:
         """Stops listening."""
         self._warnings.close()
+
+
+def _compiles() -> int:
+    """Frames that Dynamo compiled, or graphs that it made of them: it counts no frames under fullgraph=True."""
+    return max(int(_counted("frames").get("total", 0)), int(_counted("stats").get("unique_graphs", 0)))
 
 
 def _counted(kind: str) -> Mapping[str, int]:

@@ -12,7 +12,6 @@ import importlib
 import pkgutil
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -120,9 +119,8 @@ def compilations(since_us: float) -> Iterator[dict[str, Any]]:
     metrics: list[Any] = getattr(sys.modules.get(DYNAMO), "get_compilation_metrics", list)()
     for metric in metrics:
         fields = {field: getattr(metric, field, None) for field in METRIC_FIELDS}
-        started = fields["start_time_us"]
         # by time, not by position: Dynamo keeps only the latest
-        if (time.time_ns() // 1000 if started is None else started) >= since_us:
+        if not hasattr(metric, "start_time_us") or (fields["start_time_us"] or 0) >= since_us:
             yield fields
 
 
