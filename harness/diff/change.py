@@ -61,7 +61,7 @@ def changes(
         latency = ratio(old[name], new[name], confidence)
         control, relative = _control(name, old, new, minima, floor, confidence)
         judged = latency if absolute else relative
-        verdict, reason = _judge(latency, minima[name], judged, control, floor, absolute)
+        verdict, reason = judge(latency, minima[name], judged, control, floor, absolute)
         found[name] = Change(verdict, reason, latency, minima[name], relative, control)
     return found
 
@@ -160,7 +160,7 @@ def _control(
     return best, known[best]
 
 
-def _judge(
+def judge(
     latency: Interval | None,
     minimum: float,
     judged: Interval | None,

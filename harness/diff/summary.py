@@ -28,9 +28,9 @@ def sides(difference: Difference) -> list[str]:
 def warnings(difference: Difference) -> list[str]:
     """What makes the comparison doubtful; it comes before any result."""
     both = len(difference.both)
-    lines = [f"Environment differs: {found.sentence(both)}" for found in difference.environment_differences]
+    lines = [f"Differs: {found.sentence(both)}" for found in difference.environment_differences]
     if lines:
-        lines.append("A change may be due to the environment and not to the code.")
+        lines.append("These differences may be the cause of a change.")
     totals = {side: sum(getattr(case.pair, side) is not None for case in difference.cases) for side in ("old", "new")}
     return lines + [f"Warning: {warning.sentence(totals[warning.side])}" for warning in difference.warnings]
 
