@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # not all have it installed
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness need not be installed
 
 from harness.results import statistics
 from harness.results.statistics import StoppingRule
@@ -37,7 +37,7 @@ Looks = dict[int, tuple[np.ndarray, np.ndarray]]  # trimmed means and standard e
 
 @dataclass(frozen=True)
 class Paths:
-    """What is known of many runs after each number of processes, where effects have unit variance.
+    """Estimates of many runs after each number of processes, for effects of unit variance.
 
     Arrays have shape (runs, ratios); of the A/A control and of the baseline's latency (runs,).
     """
@@ -49,7 +49,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Figures:
-    """What became of the runs; shares are of runs, of claims they are of ratios."""
+    """The outcome of many runs; shares are of runs, those of claims of ratios."""
 
     coverage: float  # of all ratios jointly
     latency_coverage: float  # of the baseline's latency

@@ -1,13 +1,13 @@
-"""What to check first on real Trainium: whether what the harness takes from documents holds on this machine.
+"""The first checks on real Trainium: whether the assumptions of docs/neuron.md hold on this machine.
 
-    python benchmarks/neuron_first_checks.py FOLDER
-
-A line for each assumption of docs/neuron.md: `holds`, `DIFFERS` or `unseen`, and what was seen. The capture and all
-that was seen (`first_checks.json`) stay in FOLDER. It exits 0 where nothing differs.
+A line for each assumption: `holds`, `DIFFERS` or `unseen`, and what was observed. The profiler's artefacts and all
+observations (`first_checks.json`) stay in FOLDER. The exit status is 0 if nothing differs, 1 if something does, and 2 if
+there is no device.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.metadata
 import inspect
@@ -47,7 +47,10 @@ ACTIVE = 3
 Check = Iterator[tuple[str, bool | None, Any]]  # an assumption, whether it holds (None: not seen), what was seen
 
 
-def main(folder: Path) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="for the artefacts")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     device = Neuron()
     absence = device.absence()
@@ -183,6 +186,4 @@ def _close(left: float, right: float) -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main())
