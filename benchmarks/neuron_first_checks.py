@@ -1,8 +1,8 @@
 """The first checks on real Trainium: whether the assumptions of docs/neuron.md hold on this machine.
 
 A line for each assumption: `holds`, `DIFFERS` or `unseen`, and what was observed. The profiler's artefacts and all
-observations (`first_checks.json`) stay in FOLDER. The exit status is 0 if nothing differs, 1 if something does, and 2 if
-there is no device.
+observations (`first_checks.json`) stay in FOLDER. The exit status is 0 if nothing differs, 1 if something does, and 2
+if there is no device.
 """
 
 from __future__ import annotations

@@ -41,12 +41,15 @@ def script(name: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def options(description: str, runs: int) -> argparse.Namespace:
-    """The command line of a benchmark: how many runs, and where its JSON goes."""
+def options(description: str, runs: int, minimum: int = 1) -> argparse.Namespace:
+    """The command line of a benchmark: how many runs, at least `minimum`, and where its JSON goes."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=runs, help="fresh runs of each program (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.runs < minimum:
+        parser.error(f"--runs={args.runs}: expected {minimum} or more")
+    return args
 
 
 def report(figures: dict[str, Any], path: Path | None) -> None:

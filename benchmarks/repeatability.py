@@ -17,7 +17,7 @@ VARIANTS = ("naive", "fused", "compiled")
 
 
 def main() -> None:
-    args = options(__doc__, runs=10)
+    args = options(__doc__, runs=10, minimum=2)  # of one run there is no spread
     figures = {}
     for name, (rows, hidden, dtype) in SHAPES.items():
         ours = []
