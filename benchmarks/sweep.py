@@ -104,45 +104,46 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 
 def process(runs: int) -> dict[str, float]:
-    """One process's part of a case, in a fresh process and within this one."""
-    from harness.execution import run_case, worker
+    """One process's share of a case, in a process of its own and within this one."""
+    from harness.execution import run_case as runner
+    from harness.execution import worker
     from harness.execution.process import Process
     from harness.results.measurement import CONTROL
 
     tasks: list[Any] = []
 
-    def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(*arguments: Any) -> Any:
+    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*arguments: Any) -> Any:
             tasks.append(function(*arguments))
             return tasks[-1]
 
-        return record
+        return made
 
-    with replaced(run_case, "Task", recorded):
+    with replaced(runner, "Task", kept):
         sweep(1, *BRIEF)
     task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
 
-    def fresh() -> None:
-        child = Process(
+    def apart() -> None:
+        mine = Process(
             "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
         )
-        for kind, _, payload in child.messages():
+        for kind, _, payload in mine.messages():
             assert kind not in ("died", "broken"), payload
             if kind == "done":
                 break
-        child.end()
+        mine.end()
 
     def within() -> None:
         worker.run(task, lambda kind, variant, payload: None, lambda name: None)
 
-    took: dict[Callable[[], None], list[float]] = {fresh: [], within: []}
+    took: dict[Callable[[], None], list[float]] = {apart: [], within: []}
     for _ in range(runs + 1):  # the first warms up
         for way, seconds in took.items():
             start = time.perf_counter()
             way()
             seconds.append(time.perf_counter() - start)
     medians = {way.__name__: statistics.median(seconds[1:]) for way, seconds in took.items()}
-    return {**medians, "cost_seconds": medians["fresh"] - medians["within"]}
+    return {**medians, "cost_seconds": medians["apart"] - medians["within"]}
 
 
 def collecting(cases: int) -> dict[str, float]:
