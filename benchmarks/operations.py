@@ -14,7 +14,7 @@ from programs import ROOT, progress
 
 from harness import compare
 from harness.configuration.compose import names
-from harness.report import markdown, tables
+from harness.report import formatting, rendering
 from harness.report.notebook import Comparison
 from harness.report.tables import Table
 
@@ -32,7 +32,7 @@ def main() -> None:
             measured = compare(op, dtype=args.dtype, mode=mode, device=args.device, overrides=args.overrides)
             progress(f"{op} {mode}: {measured.document['stopped']}")
             results.append(measured)
-        sections.append(f"### {mode}\n\n{markdown.table(table(results))}")
+        sections.append(f"### {mode}\n\n{rendering.markdown_table(table(results))}")
         machine = machine_of(results[0])
     text = args.page.read_text(encoding="utf-8")
     block = "\n\n".join([START, machine, *sections, END])
@@ -64,10 +64,10 @@ def table(results: list[Comparison]) -> Table:
         dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
         texts = [
             [row["variant"] for row in shown],
-            tables.with_interval(shown),
-            [tables.ratio(row) for row in shown],
-            [tables.verdict(row) for row in shown],
-            [tables.count(row["operator_calls"]) for row in shown],
+            [formatting.latency(row) for row in shown],
+            [formatting.speedup(row) for row in shown],
+            [formatting.verdict(row) for row in shown],
+            [formatting.count(row["operator_calls"]) for row in shown],
             [share(row["bound_share"], row["bound"]) for row in shown],
         ]
         for number, row in enumerate(zip(*texts, strict=True)):
@@ -77,7 +77,7 @@ def table(results: list[Comparison]) -> Table:
 
 def share(value: float | None, bound: str | None) -> str:
     """`12% (memory)`."""
-    return tables.NOTHING if value is None else f"{tables.digits(100 * value, 2)}% ({bound})"
+    return formatting.NOTHING if value is None else f"{formatting.digits(100 * value, 2)}% ({bound})"
 
 
 def machine_of(measured: Comparison) -> str:

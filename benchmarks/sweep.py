@@ -151,8 +151,7 @@ def collecting(cases: int) -> dict[str, float]:
     import pandas
 
     from harness.report.sweep_report import gather
-    from harness.results import plan
-    from harness.results.sweep import read as read_sweep
+    from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
     planned = plan.read(folder)
@@ -185,7 +184,7 @@ def collecting(cases: int) -> dict[str, float]:
     figures = {
         "cases": float(cases),
         "pandas_seconds": seconds(read),
-        "table_seconds": seconds(lambda: read_sweep(folder).rows),
+        "table_seconds": seconds(lambda: sweeps.read(folder).rows),
         "everything_seconds": seconds(lambda: gather(folder)),
     }
     return {**figures, "times_of_pandas": figures["everything_seconds"] / figures["pandas_seconds"]}

@@ -12,7 +12,7 @@ from harness.configuration.command_line import exit_status
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
-from harness.report import terminal
+from harness.report import rendering
 from harness.report.tables import Table
 
 USAGE = "usage: python -m harness.list [--config-dir DIR] [KEY=VALUE …]   (such as device=cpu)"
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     folder, overrides = _read(arguments)
     device, rows = listed(overrides, folder)
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
-    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
+    rendering.show(rendering.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0
 
 

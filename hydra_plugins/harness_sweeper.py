@@ -48,7 +48,7 @@ class CaseSweeper(BasicSweeper):
         """
         from harness.configuration.errors import CaseError, one_line
         from harness.execution.progress import watch
-        from harness.results.sweep import remaining
+        from harness.results.sweeps import remaining
 
         plan = self._plan(arguments)
         folder = Path(self.config.hydra.sweep.dir)
@@ -105,9 +105,12 @@ class CaseSweeper(BasicSweeper):
         return plan.make(jobs, list(swept), self._compose, _command())
 
     def _compose(self, overrides: list[str]) -> DictConfig:
+        from harness.report import drawing
+
         config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         with flag_override(config, ["struct", "readonly"], False):
             del config["hydra"]
+        drawing.check(config.report.charts)
         return config
 
     def _found(self, folder: Path, plan: Plan) -> None:

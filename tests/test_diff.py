@@ -20,7 +20,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
 from harness.diff import change
 from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
-from harness.results import folder
+from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
 from harness.results.statistics import Interval
 
@@ -75,7 +75,7 @@ def document(
             noise = 1 + 0.02 * random.exponential(size=12)
             rows += [[name, process, turn, 10, typical * own * float(noise[turn])] for turn in range(12)]
     outcome = Outcome([Measurement(name) for name in variants], rows, {"device": "cpu"}, ENVIRONMENT)
-    return folder.strict(folder.document(case, plain, "python -m harness", outcome))
+    return storage.strict(storage.document(case, plain, "python -m harness", outcome))
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def make(tmp_path: Path) -> Make:
 
     def write(name: str, *contents: Document) -> Path:
         for number, content in enumerate(contents):
-            folder.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
+            storage.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
         return tmp_path / name
 
     return write
@@ -315,8 +315,8 @@ def test_an_absolute_change_needs_no_control() -> None:
 def test_a_copy_of_results_json_is_compared(make: Make, tmp_path: Path) -> None:
     old, new = make("old", document(seed=1)), make("new", document(seed=2, slower={"naive": 1.2}))
     saved = tmp_path / "baseline of rmsnorm.json"
-    shutil.copy(old / folder.FILE, saved)
-    ran = diff(saved, new / folder.FILE, "--fail-on", "slower", "--format", "markdown")
+    shutil.copy(old / storage.FILE, saved)
+    ran = diff(saved, new / storage.FILE, "--fail-on", "slower", "--format", "markdown")
     assert ran.status == 1
     row = next(line for line in ran.out.splitlines() if line.startswith("| naive"))
     assert row.endswith("| slower |")

@@ -141,7 +141,7 @@ def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
     assert float(fused["device_gap_us"]) == 0
     span = float(naive["device_busy_us"]) + float(naive["device_gap_us"])
     assert float(naive["device_span_us"]) == pytest.approx(span, abs=0.01)
-    assert "The life of a call" in ran.out
+    assert "Device timeline, per call" in ran.out
     assert "only system files (.pb) were captured" in notes(ran, "naive")
     assert naive["tensor_engine_pct"] == ""
     assert strict_json(ran.folder / "traces" / "naive" / "trace.json")["traceEvents"]

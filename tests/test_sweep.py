@@ -16,9 +16,7 @@ from cli import QUICK, ROOT, Ran, run, table
 from harness.configuration.errors import CaseError, UsageError
 from harness.execution import lock
 from harness.report.sweep_report import gather
-from harness.results import plan
-from harness.results import sweep as gathering
-from harness.results.comparison import columns
+from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 
@@ -44,7 +42,7 @@ def rows_of(ran: Ran) -> list[dict[str, str]]:
 def test_one_table_holds_all_cases(swept: Ran) -> None:
     folder = swept.cwd / swept.folder
     with (folder / "sweep.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == [*columns(["rows", "columns", "hidden"]), "case"]
+        assert next(csv.reader(file)) == [*columns.names(columns.of_case(["rows", "columns", "hidden"])), "case"]
     rows = rows_of(swept)
     assert [(row["op"], row["dim_rows"], row["variant"]) for row in rows] == [
         (op, size, variant) for op in ("softmax", "rmsnorm") for size in "42" for variant in ("naive", "fused")
@@ -196,9 +194,9 @@ def test_results_of_another_version_are_named(copy: Path) -> None:
 
 
 def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
-    before = gathering.read(copy).rows
+    before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
-    after = gathering.read(copy).rows
+    after = sweeps.read(copy).rows
     assert [row["latency_us"] for row in after] == pytest.approx([row["latency_us"] for row in before])
 
 

@@ -18,6 +18,7 @@ from harness.configuration.settings import (
     LatencySettings,
     NeuronSettings,
     ProfileSettings,
+    ReportSettings,
     RooflineSettings,
     Settings,
     WorkerSettings,
@@ -65,6 +66,7 @@ class RunSettings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     neuron: NeuronSettings = field(default_factory=NeuronSettings)
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
 
 
 def _schema() -> DictConfig:
@@ -120,6 +122,7 @@ def _no_stray_keys(plain: Mapping[str, Any]) -> None:
     """`+key=value` gets past Hydra for any key."""
     sections = {"": RunSettings, "op": OpSettings, "profile": ProfileSettings, "latency": LatencySettings}
     sections |= {"worker": WorkerSettings, "neuron": NeuronSettings, "roofline": RooflineSettings}
+    sections |= {"report": ReportSettings}
     for prefix, schema in sections.items():
         names = [known.name for known in fields(schema)]
         for key in plain[prefix] if prefix else plain:
@@ -225,6 +228,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         worker=WorkerSettings(**plain["worker"]),
         neuron=NeuronSettings(**plain["neuron"]),
         roofline=RooflineSettings(**plain["roofline"]),
+        report=ReportSettings(**plain["report"]),
         doctor=_among("doctor", plain["doctor"], DOCTOR),
     )
     profile, latency, worker = settings.profile, settings.latency, settings.worker

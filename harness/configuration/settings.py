@@ -65,6 +65,13 @@ class RooflineSettings:
     measure: bool = False  # measure the CPU's peaks anew
 
 
+@dataclass
+class ReportSettings:
+    """What is made of the results for people."""
+
+    charts: list[str] | None = None  # the names of those to draw; null: all
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a case is measured, apart from what is measured."""
@@ -74,4 +81,5 @@ class Settings:
     worker: WorkerSettings
     neuron: NeuronSettings
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
     doctor: str = "refuse"

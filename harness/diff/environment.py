@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diff.runs import Pair, Run, flat
-from harness.report import tables
+from harness.report import formatting
 from harness.results.statistics import MINIMUM_PROCESSES
 
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
@@ -78,7 +78,7 @@ def _warnings(runs: Sequence[Run], threshold: float) -> Iterator[tuple[str, str,
         yield "run", f"{warned[0][0]}{more}", len(warned)
     noisy = [run.noise_floor for run in runs if run.noise_floor > threshold]
     if noisy:
-        floor = tables.percent(max(noisy))
+        floor = formatting.percent(max(noisy))
         yield "noise_floor", f"a noise floor of {floor} is above --threshold: smaller changes go unnoticed", len(noisy)
     few = [run.processes for run in runs if 0 < run.processes < MINIMUM_PROCESSES]
     if few:
@@ -101,7 +101,7 @@ def _conditions(run: Run) -> dict[str, str]:
     values: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
-        **({"memory": tables.size(memory)} if memory else {}),
+        **({"memory": formatting.size(memory)} if memory else {}),
         **{
             f"device {name}": value
             for name, value in flat(document["device"]).items()

@@ -9,9 +9,9 @@ from typing import Any
 from harness.diff import summary
 from harness.diff.change import Change
 from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
-from harness.report import markdown, tables, terminal
+from harness.report import formatting, rendering
 from harness.report.tables import Table
-from harness.results import folder
+from harness.results import storage
 from harness.results.statistics import Interval
 
 SCHEMA_VERSION = 2  # of the JSON
@@ -21,18 +21,18 @@ RIGHT = [False, True, True, True, True, False, False]
 
 def show(difference: Difference, level: str | None) -> None:
     """Prints a difference to stdout."""
-    out = terminal.console()
+    out = rendering.console()
     for line in [*summary.sides(difference), *summary.warnings(difference)]:
         out.print(line, markup=False, soft_wrap=True)
     for table in _tables(difference):
-        terminal.show(out, table)
+        rendering.show(out, table)
     for line in summary.findings(difference, level):
         out.print(line, markup=False, soft_wrap=True)
 
 
 def as_markdown(difference: Difference, level: str | None) -> str:
     """A difference to paste into a pull request."""
-    return markdown.page(
+    return rendering.markdown_page(
         "Difference of two runs",
         sentences=[*summary.warnings(difference), *summary.findings(difference, level)],
         tables=_tables(difference),
@@ -56,7 +56,7 @@ def as_json(difference: Difference, level: str | None) -> str:
         "cases": [_case(case) for case in difference.cases],
         "gate": _gate(difference, level) if level is not None else None,
     }
-    return json.dumps(folder.strict(content), allow_nan=False, ensure_ascii=False, indent=1)
+    return json.dumps(storage.strict(content), allow_nan=False, ensure_ascii=False, indent=1)
 
 
 def _tables(difference: Difference) -> list[Table]:
@@ -75,7 +75,7 @@ def _tables(difference: Difference) -> list[Table]:
 
 def _rows(case: CaseDifference) -> list[list[str]]:
     results = [result for variant in case.variants for result in (variant.old, variant.new) if result]
-    unit = tables.Unit.of([result.latency_us for result in results])
+    unit = formatting.time_unit([result.latency_us for result in results])
     return [
         [
             variant.name,
@@ -90,8 +90,8 @@ def _rows(case: CaseDifference) -> list[list[str]]:
 
 def _changes(change: Change | None) -> list[str]:
     if change is None:
-        return [tables.NOTHING] * 3
-    relative = f"{change.control}: {summary.interval(change.relative)}" if change.relative else tables.NOTHING
+        return [formatting.NOTHING] * 3
+    relative = f"{change.control}: {summary.interval(change.relative)}" if change.relative else formatting.NOTHING
     return [summary.interval(change.latency), summary.signed(change.minimum), relative]
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from harness.configuration.errors import UsageError
-from harness.results import comparison, folder
-from harness.results.folder import Document
+from harness.results import storage
+from harness.results.comparison import Comparison, Entry
 from harness.results.measurement import OK
+from harness.results.storage import Document
 
 NAMED = 3  # cases in an error message
 
@@ -66,12 +67,12 @@ def read(path: Path) -> list[Run]:
 
     Raises UsageError if there are none, or if one of them is not complete or of another schema version.
     """
-    if path.is_dir() and not (path / folder.FILE).exists():
-        paths = sorted(path.glob(f"*/{folder.FILE}"))
+    if path.is_dir() and not (path / storage.FILE).exists():
+        paths = sorted(path.glob(f"*/{storage.FILE}"))
         if not paths:
-            raise UsageError(f"{path}: no {folder.FILE} there or one folder below; name a run's folder or a sweep's")
+            raise UsageError(f"{path}: no {storage.FILE} there or one folder below; name a run's folder or a sweep's")
         return [_run(path) for path in paths]
-    return [_run(path / folder.FILE if path.is_dir() else path)]
+    return [_run(path / storage.FILE if path.is_dir() else path)]
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -101,26 +102,18 @@ def pair(old: Sequence[Run], new: Sequence[Run]) -> list[Pair]:
 
 
 def _run(path: Path) -> Run:
-    document = folder.read(path)
+    document = storage.read(path)
     try:
-        case = document["case"]
-        dims = [f"{name}={size}" for name, size in case["dims"].items()]
-        rows = comparison.comparison(document)
-        samples = comparison.by_process(document)
-        no_op = {row["variant"]: row["no_op"] for row in document["measurements"]}
-        variants = {}
-        for row in rows:
-            name = row["variant"]
-            measured = samples[name] if _is_timed(row, no_op[name]) else []
-            variants[name] = VariantResult(row["status"], row["reason"], row["latency_us"], row["processes"], measured)
+        comparison = Comparison(document)
+        case = comparison.case
         return Run(
             path=path,
             key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=folder.title(document),
-            words=(case["op"], *dims, case["dtype"], case["mode"], case["device"]),
+            title=comparison.title,
+            words=comparison.words,
             settings=flat(document["config"]),
-            variants=variants,
-            noise_floor=rows[0]["noise_floor"] or document["config"]["latency"]["min_effect"],
+            variants={name: _result(entry) for name, entry in comparison.entries.items()},
+            noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
             warnings=list(document["warnings"]),
             document=document,
         )
@@ -128,10 +121,16 @@ def _run(path: Path) -> Run:
         raise UsageError(f"{path}: not the whole results of a run ({type(error).__name__}: {error})") from error
 
 
-def _is_timed(row: comparison.Row, no_op: bool) -> bool:
-    """Whether its samples measure a latency: not those of a wrong variant, nor of the timing loop alone."""
-    latency_us = row["latency_us"]
-    return row["status"] == OK and not no_op and latency_us is not None and latency_us >= comparison.TOO_FAST_US
+def _result(entry: Entry) -> VariantResult:
+    """A variant's result; the samples of a wrong variant, or of the timing loop alone, measure no latency."""
+    timed = entry.measurement.status == OK and entry.comparable and entry.latency is not None and not entry.too_fast
+    return VariantResult(
+        status=entry.measurement.status,
+        reason=entry.measurement.reason,
+        latency_us=entry.latency.value * 1e6 if entry.latency else None,
+        processes=len(entry.timed),
+        samples=entry.comparison.by_process[entry.name] if timed else [],
+    )
 
 
 def _distinguishing(*sides: Sequence[Run]) -> dict[Key, list[str]]:

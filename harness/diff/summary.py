@@ -1,11 +1,11 @@
-"""Summary: a difference in sentences, and the texts that they share with the tables."""
+"""Summary: a difference in sentences, and the texts that they share with the formatting."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
-from harness.report import tables
+from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
@@ -51,7 +51,7 @@ def findings(difference: Difference, level: str | None) -> list[str]:
     for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
         lines.append(f"{kind.capitalize()}: {_some(groups[kind, reason])}{f' ({reason})' if reason else ''}.")
     smallest = [case.min_change for case in difference.both if case.min_change is not None]
-    span = dict.fromkeys(tables.percent(change) for change in (min(smallest), max(smallest)))
+    span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
     lines.append(f"No change below {' to '.join(span)} is claimed.")
     if level is not None:
         lines.append(_gate(difference, level))
@@ -68,7 +68,7 @@ def outcome(variant: VariantDifference) -> str:
         return "missing"
     if variant.broken or variant.fixed:
         return f"{variant.new.status}, was {variant.old.status}"
-    return variant.new.status if variant.new.status != OK else tables.NOTHING
+    return variant.new.status if variant.new.status != OK else formatting.NOTHING
 
 
 def unclear(difference: Difference) -> int:
@@ -79,19 +79,19 @@ def unclear(difference: Difference) -> int:
 def interval(change: Interval | None) -> str:
     """`+20.1% (+18.0% to +22.3%)`; as factors if a bound is beyond all percentages."""
     if change is None:
-        return tables.NOTHING
+        return formatting.NOTHING
     bounds = (change.value, change.low, change.high)
-    text = signed if all(1 / FACTOR < bound < FACTOR for bound in bounds) else tables.times_factor
-    span = tables.UNKNOWN if tables.vague(*bounds) else f"({text(change.low)} to {text(change.high)})"
+    text = signed if all(1 / FACTOR < bound < FACTOR for bound in bounds) else formatting.times_factor
+    span = formatting.UNKNOWN if formatting.vague(*bounds) else f"({text(change.low)} to {text(change.high)})"
     return f"{text(change.value)} {span}"
 
 
 def signed(change: float) -> str:
     """A ratio new / old as a percentage of change, or as a factor."""
     if not 1 / FACTOR < change < FACTOR:
-        return tables.times_factor(change)
-    share = tables.percent(abs(change - 1))
-    if share == tables.percent(0):
+        return formatting.times_factor(change)
+    share = formatting.percent(abs(change - 1))
+    if share == formatting.percent(0):
         return share
     return f"{'+' if change > 1 else '−'}{share}"
 

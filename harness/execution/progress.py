@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from harness.results import folder as results
-from harness.results import sweep as sweeps
+from harness.results import storage, sweeps
 from harness.results.plan import Plan
 
 INTERVAL_S = 1.0  # seldom enough to be lost in what is measured meanwhile
@@ -126,7 +125,7 @@ class _Stamps:
 
 
 def _stamps(place: Path) -> _Stamps:
-    ended = max(_written(place / results.FILE), _written(place / sweeps.FAILURE))
+    ended = max(_written(place / storage.FILE), _written(place / sweeps.FAILURE))
     return _Stamps(_written(place / ".hydra" / "config.yaml"), ended)
 
 

@@ -21,9 +21,8 @@ from harness.devices import preflight as fitness
 from harness.execution import lock, peaks
 from harness.execution.process import Process, Task
 from harness.measure.trace import folder_name
-from harness.results import folder as results
-from harness.results import roofline, statistics
-from harness.results.folder import Document
+from harness.results import roofline, statistics, storage
+from harness.results.comparison import Comparison
 from harness.results.measurement import CONTROL, DEGRADED, FAILED, OK, SKIPPED, WRONG, Measurement, Outcome
 
 Progress = Callable[[str], None]
@@ -36,10 +35,10 @@ def run_case(
     command: str,
     folder: Path,
     progress: AbstractContextManager[Progress],
-    write_report: Callable[[Path, Document], None],
+    write_report: Callable[[Path, Comparison], None],
     report_modules: Sequence[str] = (),
-) -> Document:
-    """Measures a case while nothing else uses its device, and keeps its results; returns what is in results.json.
+) -> Comparison:
+    """Measures a case while nothing else uses its device, and keeps its results in results.json.
 
     `config` is the resolved configuration in plain values, as the results hold it, and `command` what makes them again.
     `write_report` writes the files that people read into `folder`; the modules that it needs are imported on another
@@ -50,12 +49,12 @@ def run_case(
     with lock.hold(case.device, config["lock"], str(folder)):
         with progress as tell:
             outcome = measure(case, settings, folder, tell)
-        document = results.document(case, config, command, outcome)
+        comparison = Comparison(storage.document(case, config, command, outcome))
         try:
-            write_report(folder, document)  # within the lock: drawing would disturb the next run
+            write_report(folder, comparison)  # within the lock: drawing would disturb the next run
         finally:
-            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
-    return document
+            storage.write(folder, comparison.document)  # whatever happened to the charts, what was measured is kept
+    return comparison
 
 
 def _import(modules: Sequence[str]) -> None:
@@ -276,5 +275,7 @@ def take(row: Measurement, kind: str, payload: Any) -> None:
             row.note(note)
     elif kind == "timeline":
         row.timeline = payload
+    elif kind == "probed":
+        row.probed.update(payload)
     else:
         raise AssertionError(f"no such message: {kind}")

@@ -30,6 +30,7 @@ from harness.measure.profile import probe, record
 from harness.measure.state import GlobalState
 from harness.measure.subject import Subject, bind, own
 from harness.measure.validity import examine, reexamine
+from harness.results import columns
 from harness.results.measurement import CONTROL, DEGRADED, FAILED, SKIPPED, WRONG
 
 Send = Callable[[str, str, Any], None]
@@ -228,6 +229,11 @@ class _Session:
         self.send("profile", name, asdict(profile))
         life = timeline.analyse(trace.from_file(folder / "trace.json"))
         self.send("timeline", name, life and asdict(life))
+        with torch.set_grad_enabled(grad):
+            values, notes = columns.probe(call, self.device)
+        self.send("probed", name, values)
+        for note in notes:
+            self.send("note", name, note)
         if fallbacks:
             self.send("status", name, (DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 
