@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,10 @@ def check(measurements: list[Measurement], mode: str, device: str) -> None:
             assert (row.variant, device) == ("fused", "neuron")
             continue
         assert (row.status, row.notes) == ("ok", []), (row.variant, row.reason)
-        assert row.error is not None and row.error["allowed"] <= 1
-        assert row.profile is not None and row.profile["operator_calls"] >= 1
+        assert row.error is not None and row.error.allowed <= 1
+        assert row.profile is not None and row.profile.operator_calls
         for compile in row.compiles:
-            assert (compile["graphs"], compile["graph_breaks"], row.recompiles) == (1 + (mode != "forward"), 0, 0)
+            assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
@@ -88,9 +88,9 @@ def on_the_core() -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_simulated_core(on_the_core: dict[str, list[dict[str, Any]]], op: str, mode: str, dtype: str) -> None:
-    rows = [Measurement(**row) for row in on_the_core[f"{op} {mode} {dtype}"]]
+    rows = [Measurement.from_json(row) for row in on_the_core[f"{op} {mode} {dtype}"]]
     check(rows, mode, "neuron")
-    assert all(row.profile["device_time_us"] > 0 for row in rows if row.profile is not None)
+    assert all(row.profile.device_time_us for row in rows if row.profile is not None)
 
 
 def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
@@ -118,21 +118,18 @@ def measure_all() -> dict[str, list[dict[str, Any]]]:
     import torch
 
     from harness.execution import worker
-    from harness.execution.process import Task
+    from harness.execution.messages import Task
+    from harness.execution.sampling import record
 
     found = {}
     for op in OPS:
         for mode, dtype in WAYS:
             case, chosen = parse(settings(op, mode, dtype, "neuron"))
             rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
-
-            def take(kind: str, name: str, payload: Any) -> None:
-                if name and kind != "step":
-                    runner.record(rows[name], kind, payload)
-
             torch._dynamo.reset()
             with tempfile.TemporaryDirectory() as traces:
-                worker.run(Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces)), take, lambda name: None)
+                task = Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces))
+                worker.run(task, partial(record, rows), lambda name: None)
             found[f"{op} {mode} {dtype}"] = [asdict(row) for row in rows.values()]
     return found
 

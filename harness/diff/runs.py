@@ -12,7 +12,8 @@ import numpy as np
 
 from harness.configuration.errors import UsageError
 from harness.results import storage
-from harness.results.comparison import Comparison, Entry
+from harness.results.comparison import Comparison
+from harness.results.entry import Entry
 from harness.results.measurement import OK
 from harness.results.storage import Document
 

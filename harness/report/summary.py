@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from harness.measure.trace import GUARDS
 from harness.report import formatting
 from harness.results.columns import Row
-from harness.results.comparison import Comparison, Entry
+from harness.results.comparison import Comparison
+from harness.results.entry import Entry
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
 RANKED = ("faster", "same", "unclear", "slower")  # verdicts, in the order of their sentences

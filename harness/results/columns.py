@@ -9,12 +9,9 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.configuration.errors import one_line
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]  # by a column's name; None is what is not known
 Kind = type[str] | type[int] | type[float] | type[bool]
@@ -24,10 +21,10 @@ Kind = type[str] | type[int] | type[float] | type[bool]
 class Column:
     """A column: what its values are, what they mean, and where they come from.
 
-    `value` derives it from the row's source: for comparison.csv a `comparison.Entry`. Without it a column with a
-    `probe` takes what the probe returned. A probe is named as `package.module:function`; it is called once in the first
-    measuring process, after the variant's profile, as `probe(call, device)`, where `call()` is one call of the variant
-    and `device` the harness.devices.base.Device. It returns a value of the column's kind, or None.
+    `value` derives it from the row's source, for comparison.csv a harness.results.entry.Entry. Without it, a column
+    with a `probe` holds what the probe returned. A probe is named as `package.module:function`. It is called once, in
+    the first measuring process after the variant's profile, as `probe(call, device)`: `call()` is one call of the
+    variant, `device` the harness.devices.base.Device. It returns a value of the column's kind, or None.
     """
 
     name: str
