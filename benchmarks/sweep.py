@@ -104,7 +104,7 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 
 def process(runs: int) -> dict[str, float]:
-    """One process's share of a case, in a process of its own and within this one."""
+    """One process's part of a case, in a fresh process and within this one."""
     from harness.execution import sampling, worker
     from harness.execution.messages import Broken, Died
     from harness.execution.process import Process
@@ -112,36 +112,36 @@ def process(runs: int) -> dict[str, float]:
 
     tasks: list[Any] = []
 
-    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-        def made(**arguments: Any) -> Any:
+    def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(**arguments: Any) -> Any:
             tasks.append(function(**arguments))
             return tasks[-1]
 
-        return made
+        return record
 
-    with replaced(sampling, "Task", kept):
+    with replaced(sampling, "Task", recorded):
         sweep(1, *BRIEF)
     task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
 
-    def apart() -> None:
-        mine = Process(
+    def fresh() -> None:
+        child = Process(
             "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
         )
-        for message in mine.messages():
+        for message in child.messages():
             assert not isinstance(message, (Died, Broken)), message
-        mine.end()
+        child.end()
 
     def within() -> None:
         worker.run(task, lambda message: None, lambda name: None)
 
-    took: dict[Callable[[], None], list[float]] = {apart: [], within: []}
+    took: dict[Callable[[], None], list[float]] = {fresh: [], within: []}
     for _ in range(runs + 1):  # the first warms up
         for way, seconds in took.items():
             start = time.perf_counter()
             way()
             seconds.append(time.perf_counter() - start)
     medians = {way.__name__: statistics.median(seconds[1:]) for way, seconds in took.items()}
-    return {**medians, "cost_seconds": medians["apart"] - medians["within"]}
+    return {**medians, "cost_seconds": medians["fresh"] - medians["within"]}
 
 
 def collecting(cases: int) -> dict[str, float]:
