@@ -9,9 +9,11 @@ from typing import Any
 
 from harness.configuration import compose as library
 from harness.configuration.command_line import exit_status
+from harness.configuration.devices import device_configs
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
+from harness.devices import choose
 from harness.report import rendering
 from harness.report.tables import Table
 
@@ -36,9 +38,8 @@ def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[lis
 
     Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
     """
-    from harness.devices import choose  # not above: the help needs no torch
-
-    device = choose(library.composed(overrides, folder)["device"])
+    plain = library.composed(overrides, folder)
+    device = choose(plain["device"], device_configs(plain))
     names = sorted(library.names(folder), key=lambda name: (Path(name).name, name.count("/")))
     rows = []
     for name in names:

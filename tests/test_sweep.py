@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from cli import QUICK, ROOT, Ran, run, table
 
-from harness.configuration.errors import CaseError, UsageError
-from harness.execution import lock
+from harness.configuration.errors import UsageError
 from harness.report.sweep_report import gather
 from harness.results import columns, plan, sweeps
 
@@ -244,21 +243,6 @@ def sees(x, weight):
     ran = run("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
     row = next(row for row in rows_of(ran) if row["op.variants.mine.fn"] == "leaky.sees" and row["variant"] == "mine")
     assert (row["status"], row["reason"]) == ("ok", "")
-
-
-def test_lock_fails_or_is_not_taken_where_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with lock.hold("cpu", "wait", "a test"):
-        refused = run("lock=fail", *TWO, cwd=tmp_path)
-        assert refused.status == 1
-        assert "cpu is being measured by another run" in refused.error
-        assert f"process {os.getpid()}, a test" in refused.error
-        with lock.hold("neuron", "fail", "another device"), lock.hold("cpu", "none", "no lock"):
-            pass
-        with pytest.raises(CaseError, match="cpu is being"), lock.hold("auto", "fail", "any device"):
-            pass
-    with lock.hold("auto", "fail", "any device"):
-        pass
 
 
 def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:

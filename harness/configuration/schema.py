@@ -12,11 +12,11 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from harness.configuration.devices import AUTO, LIBRARY, device_configs, section
 from harness.configuration.errors import UsageError, unknown, unknown_key
 from harness.configuration.operation import DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
 from harness.configuration.settings import (
     LatencySettings,
-    NeuronSettings,
     ProfileSettings,
     ReportSettings,
     RooflineSettings,
@@ -24,11 +24,9 @@ from harness.configuration.settings import (
     WorkerSettings,
 )
 
-DEVICES = ("auto", "neuron", "cuda", "cpu")
 CACHES = ("warm", "cold")
 DOCTOR = ("refuse", "warn")
 LOCK = ("wait", "fail", "none")
-PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
 
 
@@ -64,7 +62,7 @@ class RunSettings:
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     latency: LatencySettings = field(default_factory=LatencySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
-    neuron: NeuronSettings = field(default_factory=NeuronSettings)
+    devices: dict[str, str] = field(default_factory=lambda: dict(LIBRARY))  # each has a section of its own by its name
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
     report: ReportSettings = field(default_factory=ReportSettings)
 
@@ -72,6 +70,11 @@ class RunSettings:
 def _schema() -> DictConfig:
     schema = OmegaConf.structured(RunSettings)
     OmegaConf.set_struct(schema.worker.env, False)  # so that worker.env.NAME=VALUE needs no +
+    OmegaConf.set_struct(schema, False)  # so that a device's file can bring a section; Hydra closes it
+    for name, path in LIBRARY.items():
+        settings = section(name, path)
+        if fields(settings):
+            schema[name] = OmegaConf.structured(settings)
     return schema
 
 
@@ -102,6 +105,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
     _no_stray_keys(plain)
     op = plain["op"]
     _among("lock", plain["lock"], LOCK)
+    settings = _settings(plain)
     dtype = _among("dtype", plain["dtype"], DTYPES)
     if dtype not in op["dtypes"]:
         raise unknown("dtype", dtype, op["dtypes"], f"dtypes of {op['name']}")
@@ -109,31 +113,32 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
     if mode not in op["modes"]:
         raise unknown("mode", mode, op["modes"], f"modes of {op['name']}")
     case = Case(
-        operation=_operation(op, plain["variants"]),
+        operation=_operation(op, plain["variants"], tuple(settings.devices)),
         dtype=dtype,
-        device=_among("device", plain["device"], DEVICES),
+        device=_among("device", plain["device"], (AUTO, *settings.devices)),
         mode=mode,
         seed=plain["seed"],
     )
-    return case, _settings(plain)
+    return case, settings
 
 
 def _no_stray_keys(plain: Mapping[str, Any]) -> None:
     """`+key=value` gets past Hydra for any key."""
     sections = {"": RunSettings, "op": OpSettings, "profile": ProfileSettings, "latency": LatencySettings}
-    sections |= {"worker": WorkerSettings, "neuron": NeuronSettings, "roofline": RooflineSettings}
-    sections |= {"report": ReportSettings}
+    sections |= {"worker": WorkerSettings, "roofline": RooflineSettings, "report": ReportSettings}
     for prefix, schema in sections.items():
-        names = [known.name for known in fields(schema)]
+        names = [known.name for known in fields(schema)] + (
+            [] if prefix else [name for name in plain["devices"] if name in plain]
+        )
         for key in plain[prefix] if prefix else plain:
             if key not in names:
                 raise unknown_key(prefix, key, names)
 
 
-def _operation(op: Mapping[str, Any], selected: Any) -> Operation:
+def _operation(op: Mapping[str, Any], selected: Any, devices: tuple[str, ...]) -> Operation:
     if not op["variants"]:
         raise UsageError(f"op.variants: {op['name']} has none")
-    variants = tuple(_variant(str(name), value) for name, value in op["variants"].items())
+    variants = tuple(_variant(str(name), value, devices) for name, value in op["variants"].items())
     names = [variant.name for variant in variants]
     if op["baseline"] not in names:
         raise unknown("op.baseline", op["baseline"], names, f"variants of {op['name']}")
@@ -180,7 +185,7 @@ def _selection(selected: Any, names: list[str], baseline: str) -> list[str]:
     return selected
 
 
-def _variant(name: str, value: Any) -> Variant:
+def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     key = f"op.variants.{name}"
     if not isinstance(value, Mapping):
         raise UsageError(f"{key}={value}: expected a mapping, such as {{fn: package.module.function}}")
@@ -199,7 +204,7 @@ def _variant(name: str, value: Any) -> Variant:
         args=dict(args),
         compile=_compile(f"{key}.compile", value.get("compile")),
         requires=_names(f"{key}.requires", value.get("requires")),
-        devices=tuple(_among(f"{key}.devices", device, DEVICES[1:]) for device in _names(key, value.get("devices"))),
+        devices=tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices"))),
     )
 
 
@@ -226,7 +231,7 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         profile=ProfileSettings(**plain["profile"]),
         latency=LatencySettings(**plain["latency"]),
         worker=WorkerSettings(**plain["worker"]),
-        neuron=NeuronSettings(**plain["neuron"]),
+        devices=device_configs(plain),
         roofline=RooflineSettings(**plain["roofline"]),
         report=ReportSettings(**plain["report"]),
         doctor=_among("doctor", plain["doctor"], DOCTOR),
@@ -247,7 +252,6 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         ("latency.seconds", latency.seconds),
         ("latency.precision", latency.precision),
         ("worker.timeout_s", worker.timeout_s),
-        ("neuron.explorer_timeout_s", settings.neuron.explorer_timeout_s),
     ):
         if not number > 0:
             raise UsageError(f"{key}={number}: expected a positive number")
@@ -257,8 +261,6 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
         raise UsageError(f"latency.min_effect={latency.min_effect}: expected 0 or more")
     _check_roofline(settings.roofline)
     _among("latency.cache", latency.cache, CACHES)
-    for mode in settings.neuron.modes:
-        _among("neuron.modes", mode, PROFILE_MODES)
     for name, value in worker.env.items():
         if not re.fullmatch(r"[A-Za-z_]\w*", str(name)):
             raise UsageError(f"worker.env.{name}: not the name of an environment variable")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.configuration.devices import DeviceConfigs
+
 
 @dataclass
 class ProfileSettings:
@@ -41,19 +43,6 @@ class WorkerSettings:
 
 
 @dataclass
-class NeuronSettings:
-    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
-
-    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"])
-    max_events_per_nc: int | None = None
-    capture_enabled_for_nc: str | None = None
-    neff_cache_dir: str | None = None
-    precache_node_info: bool | None = None
-    correlate_device_time: bool | None = True
-    explorer_timeout_s: float = 120.0  # no argument of NeuronConfig: for neuron-explorer to sum up one variant
-
-
-@dataclass
 class RooflineSettings:
     """What the device can do at its best; what is not given here is measured on the CPU, and unknown elsewhere."""
 
@@ -79,7 +68,7 @@ class Settings:
     profile: ProfileSettings
     latency: LatencySettings
     worker: WorkerSettings
-    neuron: NeuronSettings
+    devices: DeviceConfigs  # those that can be named, each with its own settings
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
     report: ReportSettings = field(default_factory=ReportSettings)
     doctor: str = "refuse"

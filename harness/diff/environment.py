@@ -11,7 +11,7 @@ from harness.report import formatting
 from harness.results.statistics import MINIMUM_PROCESSES
 
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
-SAME_CPU = ("name", "cores", "threads")  # of a cpu, the environment lists these too
+SAME_CPU = ("name", "cores", "threads")  # of a device that is the host, the environment lists these too
 IGNORED_VARIABLES = ("_DIR",)  # endings of those that only name folders
 MEASURED = "peaks."  # of a device: figures that differ from run to run on the same machine
 
@@ -97,7 +97,7 @@ def _conditions(run: Run) -> dict[str, str]:
     variables = {f"variable {name}": value for name, value in environment.pop("variables", {}).items()}
     memory = environment.pop("memory_bytes", None)
     configured = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # listed as worker.env.NAME
-    on_cpu = document["case"]["device"] == "cpu"
+    on_host = not document["device"].get("accelerator")
     values: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
@@ -105,7 +105,7 @@ def _conditions(run: Run) -> dict[str, str]:
         **{
             f"device {name}": value
             for name, value in flat(document["device"]).items()
-            if not (on_cpu and name in SAME_CPU) and not name.startswith(MEASURED)
+            if not (on_host and name in SAME_CPU) and not name.startswith(MEASURED)
         },
         **{
             name: value

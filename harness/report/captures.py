@@ -17,10 +17,9 @@ def markdown(folder: Path, comparison: Comparison) -> str | None:
     if not captured:
         return None
     parts = [
-        "# Captures for Neuron Explorer",
+        "# Captures",
         f"Run the commands in the run's folder:\n\n```bash\ncd {shlex.quote(str(folder.absolute()))}\n```",
-        "`neuron-explorer view` serves what was ingested on ports 3001 (pages) and 3002 (data). From another machine "
-        "both have to be forwarded:\n\n```bash\nssh -L 3001:localhost:3001 -L 3002:localhost:3002 USER@INSTANCE\n```",
+        (captured[0].measurement.capture or {})["viewing"],
     ]
     for entry in captured:
         capture = entry.measurement.capture or {}

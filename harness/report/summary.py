@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.measure.trace import GUARDS
+from harness.measure.torch_private import GUARDS
 from harness.report import formatting
 from harness.results.columns import Row
 from harness.results.comparison import Comparison
@@ -131,7 +131,7 @@ def _spent(entry: Entry, row: Row, base: Row) -> list[str]:
         )
         return [text, *_gain(row, base)]
     spent, whole = row["self_cpu_us"], row["profiled_us"]
-    if row["device"] != "cpu" or not spent or not whole:
+    if entry.comparison.accelerator or not spent or not whole:
         return []
     inside = (spent - guards) / whole
     return [

@@ -37,7 +37,7 @@ def comparison_table(comparison: Comparison, title: str) -> Table:
         ("Speedup", [formatting.speedup(row) for row in rows]),
         ("Verdict", [formatting.verdict(row) for row in rows]),
     ]
-    if device != "cpu" or known("device_time_us"):
+    if comparison.accelerator or known("device_time_us"):
         texts.append((f"{device.upper()} time", [formatting.time(row["device_time_us"]) for row in rows]))
     for name in ("self_cpu_us", "operator_calls", "device_executions", "peak_memory_bytes"):
         column = columns.find(name)

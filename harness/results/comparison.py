@@ -30,6 +30,11 @@ class Comparison:
         return self.document["case"]
 
     @cached_property
+    def accelerator(self) -> bool:
+        """Whether the device has a clock of its own, which reports device time."""
+        return bool(self.document["device"].get("accelerator"))
+
+    @cached_property
     def settings(self) -> Mapping[str, Any]:
         """How its latency was measured: the configuration's section of this name."""
         return self.document["config"]["latency"]

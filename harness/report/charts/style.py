@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from harness.measure import torch_private
 from harness.report import formatting
 from harness.report.drawing import FORMATS
 from harness.results import storage
@@ -252,7 +252,7 @@ def printable(text: str) -> str:
 
 def operator(name: str) -> str:
     """An operator's name without the most of a compiled graph's hash."""
-    return re.sub(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$", r"\1", name)
+    return torch_private.COMPILED_GRAPH.sub(r"\1", name)
 
 
 def shorten(text: str, width: int) -> str:
