@@ -21,8 +21,7 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
-from harness.devices import neuron_artefacts as capture
-from harness.devices import neuron_explorer as explorer
+from harness.devices import neuron_artefacts, neuron_explorer
 from harness.devices.neuron import Neuron
 from harness.measure import trace
 from variants.rmsnorm import fused, naive
@@ -123,7 +122,7 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
     lanes = [event["args"]["name"] for event in written if event.get("name") in ("thread_name", "process_name")]
     named = any(str(lane).startswith("neuron_hw/NC") for lane in lanes)
     yield "trace.json has a lane neuron_hw/NC<n>:<id>", named, sorted(set(map(str, lanes)))
-    found = capture.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
+    found = neuron_artefacts.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
     yield "the capture is whole", not found.troubles, found.troubles or [file.path for file in found.files]
     count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
     yield "naive RMSNorm is six executions a call", count == 6 * ACTIVE, f"{count / ACTIVE:g} per call"
@@ -139,10 +138,10 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
 
 def summary(folder: Path) -> Check:
     """The shape and the units of neuron-explorer's summary."""
-    found = explorer.summarize(folder / "naive", timeout_s=600)
-    shares = [value for name, value in found.metrics.items() if name in explorer.PERCENT]
+    found = neuron_explorer.summarize(folder / "naive", timeout_s=600)
+    shares = [value for name, value in found.metrics.items() if name in neuron_explorer.PERCENT]
     yield "its percentages are shares of one", max(shares) <= 100 if shares else None, shares
-    known = set(found.metrics) == set(explorer.COLUMNS) if found.metrics else None
+    known = set(found.metrics) == set(neuron_explorer.COLUMNS) if found.metrics else None
     yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
 
 
