@@ -20,7 +20,7 @@ from harness.configuration.devices import AUTO, DeviceConfigs, device_configs
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import ProfileSettings
 from harness.devices import candidates, device, ordered, preflight
-from harness.execution.environment import worker_environment
+from harness.execution.environment import applied, worker_environment
 
 if TYPE_CHECKING:
     from harness.devices.base import Device
@@ -36,9 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     plain = compose.composed(args.overrides, args.config_dir)
     configs = device_configs(plain)
     asked = str(plain["device"])
-    shell = {**os.environ, **{name: str(value) for name, value in plain["worker"]["env"].items()}}
+    shell = applied(plain["worker"]["env"], os.environ)
     # so that torch is imported as a measuring process imports it
-    os.environ.update(worker_environment(plain["worker"]["env"], candidates(asked, configs)))
+    environment = applied(worker_environment(plain["worker"]["env"], candidates(asked, configs)), os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
     fit = True
     for mark, text in examine(asked, configs, shell):
         print(f"{mark:<7}{text}", flush=True)

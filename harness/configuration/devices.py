@@ -11,6 +11,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from harness.configuration.errors import UsageError, one_line, unknown_key
 from harness.configuration.operation import resolve
+from harness.configuration.settings import check
 
 AUTO = "auto"  # the first device that is there, in the order that the devices give themselves
 LIBRARY = {
@@ -71,4 +72,5 @@ def _config(name: str, path: Any, values: Any) -> DeviceConfig:
         raise UsageError(f"{name}.{error.full_key}: {one_line(error)}") from error
     except ValueError as error:  # of the dataclass's own checks
         raise UsageError(f"{name}.{error}") from error
+    check(settings, f"{name}.")
     return DeviceConfig(str(path), settings)

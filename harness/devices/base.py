@@ -6,6 +6,7 @@ process before torch is imported, so that torch is imported within methods alone
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +153,11 @@ class Device:
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
         """Writes `trace.json`, in Chrome trace format, into `folder`, which exists."""
-        profile.export_chrome_trace(str(folder / TRACE))
+        path = folder / TRACE
+        profile.export_chrome_trace(str(path))
+        if json.dumps(str(path), ensure_ascii=False) != f'"{path}"':  # Kineto writes the path as it is into the JSON
+            text = path.read_text(encoding="utf-8", errors="replace")
+            path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
 
     def compile_arguments(self) -> dict[str, Any]:
         """What torch.compile is given unless a variant says otherwise."""

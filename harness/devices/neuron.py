@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.configuration.errors import UsageError, one_line, unknown
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.settings import setting, valid
 from harness.devices import neuron_artefacts, neuron_explorer
 from harness.devices.artefacts import TRACE, Capture, Summary
 from harness.devices.base import Device
@@ -48,20 +49,13 @@ VARIABLES = (
 class NeuronSettings:
     """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
 
-    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"])
+    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
     max_events_per_nc: int | None = None
     capture_enabled_for_nc: str | None = None
     neff_cache_dir: str | None = None
     precache_node_info: bool | None = None
     correlate_device_time: bool | None = True
-    explorer_timeout_s: float = 120.0  # no argument of NeuronConfig: for neuron-explorer to sum up one variant
-
-    def __post_init__(self) -> None:
-        for mode in self.modes:
-            if mode not in PROFILE_MODES:
-                raise unknown("neuron.modes", mode, PROFILE_MODES)
-        if not self.explorer_timeout_s > 0:
-            raise UsageError(f"neuron.explorer_timeout_s={self.explorer_timeout_s}: expected a positive number")
+    explorer_timeout_s: float = setting(120.0, above=0)
 
 
 class Neuron(Device):

@@ -21,8 +21,8 @@ PINNED = {
 }
 
 
-def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dict[str, str]:
-    """Variables to set before a process that measures on one of `devices` imports torch.
+def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dict[str, str | None]:
+    """Variables to set before a process that measures on one of `devices` imports torch; None: to unset.
 
     The user's own come first, then the shell's, then what the devices pin, the first of them before the others.
     """
@@ -31,8 +31,14 @@ def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dic
         pinned = {**device.pinned, **pinned}
     return {
         **{name: value for name, value in pinned.items() if name not in os.environ},
-        **{name: str(value) for name, value in own.items()},
+        **{name: None if value is None else str(value) for name, value in own.items()},
     }
+
+
+def applied(variables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment after variables are set and unset in it."""
+    merged = {**environment, **variables}
+    return {name: str(value) for name, value in merged.items() if value is not None}
 
 
 def of_process(device: Device) -> dict[str, Any]:

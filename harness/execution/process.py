@@ -28,7 +28,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server
-from harness.execution.environment import worker_environment
+from harness.execution.environment import applied, worker_environment
 from harness.execution.messages import Broken, Died, Done, Message, Usage, from_json, to_json
 
 
@@ -179,10 +179,12 @@ def _importable() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update(variables)
+    after = applied(variables, before)
     try:
+        os.environ.clear()
+        os.environ.update(after)
         yield
     finally:
         os.environ.clear()

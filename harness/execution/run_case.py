@@ -41,7 +41,7 @@ def run_case(
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
     scopes = {scope for device in devices.candidates(case.device, settings.devices) for scope in device.scopes()}
-    with lock.hold(scopes, config["lock"], f"device={case.device}, {folder}"):
+    with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}"):
         with progress as show:
             outcome = measure(case, settings, folder, show)
         comparison = Comparison(storage.document(case, config, command, outcome))

@@ -12,6 +12,7 @@ from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case
 from harness.configuration.settings import LatencySettings, Settings
 from harness.devices import candidates, device
+from harness.execution.environment import applied
 from harness.execution.messages import (
     Broken,
     Checked,
@@ -171,7 +172,7 @@ class Sampling:
 
     def _admit(self, name: str) -> None:
         """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
-        environment = {**os.environ, **self._settings.worker.env}
+        environment = applied(self._settings.worker.env, os.environ)
         opened = device(name, self._settings.devices)
         for finding in opened.preflight(environment, self._case.operation.variants):
             if finding.unfit and self._settings.doctor == "refuse":

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import Case, describe, make_inputs, resolve
+from harness.configuration.operation import SEEDS, Case, describe, make_inputs, resolve
 from harness.measure.operation_checks import check_inputs
 from harness.measure.reference import Expected, NotComparableError, expect
 from harness.measure.tensors import seal, unseal
@@ -33,7 +33,7 @@ class CaseData:
         Raises UsageError where `op.inputs` fails, or makes what cannot be measured.
         """
         if seed not in self._inputs:
-            made = make_inputs(self._operation, self._dtype, torch.Generator(device="cpu").manual_seed(seed))
+            made = make_inputs(self._operation, self._dtype, torch.Generator(device="cpu").manual_seed(seed % SEEDS))
             check_inputs(self._operation, made, self._dtype)
             self._inputs[seed] = tree_map(seal, made)
         inputs: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from harness.configuration.operation import SEEDS
 from harness.measure.subject import Outputs, Subject
 from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unseal, with_values
 from harness.measure.trees import tree_map
@@ -81,7 +82,7 @@ def expect(
     random = not torch.equal(state, torch.get_rng_state())
     eps = torch.finfo(dtype).eps
     step = max(eps, STEP)
-    move = partial(_perturb, step=step, generator=torch.Generator().manual_seed(seed))
+    move = partial(_perturb, step=step, generator=torch.Generator().manual_seed(seed % SEEDS))
     seen = [_Sensitivity(output) for output in outputs]
     for _ in range(PERTURBATIONS):
         evaluation.perturb(exact, move, seen)

@@ -98,7 +98,7 @@ def compare(
     def write_report(folder: Path, seen: comparison.Comparison) -> None:
         run_report.write(folder, seen, charts)
 
-    seen = run_case(case, settings, _described(plain), command, path, progress(case.label), write_report)
+    seen = run_case(case, settings, _described(plain), command, path, progress(case.key.title), write_report)
     return Comparison(path, seen, temporary)
 
 
@@ -217,6 +217,8 @@ def _mapping(variants: Any) -> dict[str, Any]:
             f'variants={variants!r}: expected functions by name, such as {{"mine": f}}; '
             'some of an operation\'s own are chosen by overrides=["variants=[naive,fused]"]'
         )
+    if len({str(name) for name in variants}) < len(variants):
+        raise UsageError(f"variants: two have the same name among {', '.join(map(str, variants))}; give one another")
     return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from harness.configuration.errors import UsageError
-from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.overrides import assignment
 from harness.configuration.schema import parse, resolved
 from harness.results import columns, storage
 
@@ -26,6 +26,14 @@ LAST = "last"
 ABOUT_THE_RUN = ("resume", "lock", "report")  # keys that do not change what is measured
 
 Compose = Callable[[list[str]], DictConfig]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case as the command line asks for it."""
+
+    overrides: tuple[str, ...]
+    swept: Mapping[str, str]  # the text of the value of each swept key, in the order of the command line
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Plan:
 
     def resuming(self, folder: Path) -> str:
         """The command that continues the sweep in `folder`."""
-        return f"{self.command} {shlex.quote(f'resume={folder}')}"
+        return f"{self.command} {shlex.quote(assignment('resume', folder))}"
 
     def write(self, folder: Path) -> None:
         """Writes sweep.json."""
@@ -88,29 +96,26 @@ def read(folder: Path) -> Plan:
     return Plan(content["command"], content["config"], cases)
 
 
-def make(jobs: Sequence[Sequence[str]], swept: Sequence[str], compose: Compose, command: str) -> Plan:
-    """Composes and validates every case; `jobs` are their overrides, `swept` the keys that differ among them.
+def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
+    """Composes and validates every case; `compose` raises UsageError.
 
     Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
     """
     cases, first = [], None
     width = max(3, len(str(len(jobs) - 1)))
-    for number, overrides in enumerate(jobs):
-        chosen = dict(_split(override) for override in overrides)
-        values = {key: chosen[key] for key in swept}
+    for number, job in enumerate(jobs):
         try:
-            plain = resolved(compose(list(overrides)))
+            plain = resolved(compose(list(job.overrides)))
             case, _ = parse(plain)
-        except Exception as error:
-            wrong = error if isinstance(error, UsageError) else as_usage_error(error)
-            where = " ".join(f"{key}={value}" for key, value in values.items())
-            raise UsageError(f"{wrong} (in the case {where})" if len(swept) > 1 else str(wrong)) from error
+        except UsageError as error:
+            where = " ".join(f"{key}={value}" for key, value in job.swept.items())
+            raise UsageError(f"{error} (in the case {where})" if len(job.swept) > 1 else str(error)) from error
         first = first or plain
-        values = {key: _typed(plain, key, text) for key, text in values.items()}
+        values = {key: _typed(plain, key, text) for key, text in job.swept.items()}
         cases.append(
             Planned(
                 folder=_folder(number, width, values or {"op": case.operation.name}),
-                overrides=tuple(overrides),
+                overrides=job.overrides,
                 swept=values,
                 digest=digest(plain),
                 op=case.operation.name,
@@ -160,11 +165,6 @@ def digest(plain: Mapping[str, Any]) -> str:
     """A text that two configurations share only where they ask for the same measurement."""
     asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _split(override: str) -> tuple[str, str]:
-    key, _, value = override.partition("=")
-    return key.lstrip("+"), value
 
 
 def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:

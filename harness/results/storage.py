@@ -21,6 +21,7 @@ from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
 FILE = "results.json"  # written last: a folder that has it is complete
+LEFT_BY_A_RUN = (FILE, "worker.log", "traces", "comparison.csv")  # one of them is there after a kill at any instant
 
 Document = dict[str, Any]
 
@@ -71,6 +72,11 @@ def read(path: Path) -> Document:
     missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
     file = path / FILE if path.is_dir() else path
     return versioned(file, SCHEMA_VERSION, f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME")
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a run has left anything in a folder, however it ended: another must not be mixed with it."""
+    return any((folder / name).exists() for name in LEFT_BY_A_RUN)
 
 
 def versioned(file: Path, version: int, missing: str) -> Any:

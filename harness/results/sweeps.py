@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -204,7 +205,16 @@ def read_failure(folder: Path) -> Failure | None:
         return None
 
 
-def clear_failure(folder: Path) -> None:
-    """Forgets an earlier attempt, before the case is measured again; its results stand until there are new ones."""
-    for name in (FAILURE, "worker.log"):
-        (folder / name).unlink(missing_ok=True)
+def clear_attempt(folder: Path) -> None:
+    """Removes what an earlier attempt left, before the case is measured again; whole results stand until there are new.
+
+    Their tables and charts can be made from them again, and must not stand beside those of this attempt.
+    """
+    whole = _unfinished(folder) is None
+    for path in folder.iterdir():
+        if path.name == ".hydra" or (path.name == storage.FILE and whole):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
