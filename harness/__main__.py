@@ -25,7 +25,7 @@ from harness.configuration.schema import directory, parse, resolved
 from harness.results.fresh_folder import Refused
 
 if TYPE_CHECKING:
-    from harness.results.folder import Document
+    from harness.results.comparison import Comparison
 
 log = logging.getLogger("harness")
 
@@ -74,14 +74,14 @@ def end(status: int) -> int:
         if status == 130:
             print("interrupted", file=sys.stderr)
         return status
-    from harness.report import sweep_report as closing
+    from harness.report import sweep_report
     from harness.results import plan
 
     folder = Path(HydraConfig.get().sweep.dir)
     if not (folder / plan.FILE).exists():
         return status
     try:
-        return closing.close(folder, status)
+        return sweep_report.close(folder, status)
     except OSError as error:
         return max(status, cannot_write(error))
 
@@ -105,9 +105,9 @@ def run(config: DictConfig, trace: bool = False) -> int:
         if trace:
             raise
         if sweeping():
-            from harness.results import sweep
+            from harness.results import sweeps
 
-            return sweep.record_failure(output(), error)  # the sweep tells of it
+            return sweeps.record_failure(output(), error)  # the sweep tells of it
         if isinstance(error, UsageError):
             return usage_fault(error)
         if isinstance(error, CaseError):
@@ -140,33 +140,33 @@ def _run(config: DictConfig) -> int:
         raise UsageError(f"resume={settings.resume}: continues a sweep; add -m, or sweep=NAME")
     from harness.execution.progress import progress
     from harness.execution.run_case import run_case
-    from harness.results import sweep
+    from harness.report import drawing, run_report, summary
+    from harness.results import sweeps
+
+    charts = settings.report.charts
+    drawing.check(charts)
 
     if alone:
         for sentence in [*shadowed(HydraConfig.get()), *library.hidden(plain["op"])]:
             log.warning(sentence)
     else:
-        sweep.clear_attempt(folder)
+        sweeps.clear_attempt(folder)
     shown = progress(case.key.title) if alone else nullcontext(lambda text: None)
 
-    def write_report(folder: Path, document: Document) -> None:
-        from harness.report import run_report
+    def write_report(folder: Path, comparison: Comparison) -> None:
+        run_report.write(folder, comparison, charts, swept=not alone)
 
-        run_report.write(folder, document, swept=not alone)
-
-    document = run_case(case, settings, plain, command(), folder, shown, write_report, ["harness.report.run_report"])
-    from harness.report import run_report as report
-    from harness.results import comparison
-
-    warnings = report.words.warnings(document, comparison.comparison(document))
+    early = ["harness.report.charts.style"] if charts is None or charts else []  # matplotlib takes half a second
+    comparison = run_case(case, settings, plain, command(), folder, shown, write_report, early)
+    warnings = summary.warnings(comparison)
     if alone:
-        report.show(folder, document)
+        run_report.show(folder, comparison)
     elif warnings:  # a line a case
         more = f" ({len(warnings) - 1} more: {folder / 'comparison.md'})" if len(warnings) > 1 else ""
         warnings = [f"{folder.name}: {warnings[0]}{more}"]
     for warning in warnings:
         log.warning(warning)
-    return report.status(document)
+    return run_report.status(comparison)
 
 
 def unwritable(error: OSError, begun: bool) -> int:

@@ -9,10 +9,12 @@ from typing import Any
 
 from harness.configuration import compose
 from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.devices import device_configs
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
-from harness.report import terminal
+from harness.devices import choose
+from harness.report import rendering
 from harness.report.tables import Table
 
 
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
             parser.error(f"{override}: expected KEY=VALUE")
     device, rows = listed(args.overrides, args.config_dir)
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
-    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
+    rendering.show(rendering.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0
 
 
@@ -37,10 +39,9 @@ def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[lis
 
     Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
     """
-    from harness.devices import choose  # not above: the help needs no torch
-
     unused: dict[str, None] = {}  # each sentence once, not for each operation
-    device = choose(compose.composed(overrides, folder, unused.setdefault)["device"])
+    plain = compose.composed(overrides, folder, unused.setdefault)
+    device = choose(plain["device"], device_configs(plain))
     names = sorted(compose.names(folder), key=lambda name: (Path(name).name, name.count("/")))
     rows = []
     for name in names:

@@ -65,7 +65,7 @@ class CaseSweeper(Sweeper):
         from harness.configuration.library import hidden
         from harness.configuration.overrides import assignment
         from harness.execution.progress import watch
-        from harness.results.sweep import remaining
+        from harness.results.sweeps import remaining
 
         plan = self._plan(arguments)
         folder = Path(self.config.hydra.sweep.dir)
@@ -116,11 +116,13 @@ class CaseSweeper(Sweeper):
     def _compose(self, overrides: list[str]) -> DictConfig:
         from harness.configuration.compose import explained, shadowed, without_hydra
         from harness.configuration.overrides import config_flags
+        from harness.report import drawing
 
         try:
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         except Exception as error:
             raise explained(error, [*config_flags(sys.argv[1:]), *overrides]) from error
+        drawing.check(config.report.charts)
         self.unused |= dict.fromkeys(shadowed(config.hydra))
         return without_hydra(config)
 
@@ -128,8 +130,8 @@ class CaseSweeper(Sweeper):
         """Makes the sweep's folder."""
         from harness.configuration.errors import UsageError
         from harness.configuration.overrides import assignment
-        from harness.results.folder import holds_run
         from harness.results.plan import FILE
+        from harness.results.storage import holds_run
 
         if (folder / FILE).exists():
             again = shlex.quote(assignment("resume", folder))

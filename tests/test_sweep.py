@@ -15,13 +15,10 @@ import pytest
 from cli import QUICK, ROOT, Ran, run, table
 from in_process import say
 
-from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.errors import UsageError
 from harness.configuration.overrides import quoted
-from harness.execution import lock
 from harness.report.sweep_report import gather
-from harness.results import plan
-from harness.results import sweep as gathering
-from harness.results.comparison import columns
+from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 
@@ -47,7 +44,7 @@ def rows_of(ran: Ran) -> list[dict[str, str]]:
 def test_one_table_holds_all_cases(swept: Ran) -> None:
     folder = swept.cwd / swept.folder
     with (folder / "sweep.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == [*columns(["rows", "columns", "hidden"]), "case"]
+        assert next(csv.reader(file)) == [*columns.names(columns.of_case(["rows", "columns", "hidden"])), "case"]
     rows = rows_of(swept)
     assert [(row["op"], row["dim_rows"], row["variant"]) for row in rows] == [
         (op, size, variant) for op in ("softmax", "rmsnorm") for size in "42" for variant in ("naive", "fused")
@@ -131,10 +128,10 @@ def test_a_case_that_is_measured_again_starts_in_an_empty_folder(copy: Path) -> 
     killed = copy / "001-softmax-rows_2"
     (killed / "results.json").unlink()
     for case in (whole, killed):
-        gathering.clear_attempt(case)
+        sweeps.clear_attempt(case)
     assert {path.name for path in whole.iterdir()} == {".hydra", "results.json"}
     assert {path.name for path in killed.iterdir()} == {".hydra"}
-    assert [case.missing for case in gathering.read(copy).cases] == [None, "started, not finished", None, None]
+    assert [case.missing for case in sweeps.read(copy).cases] == [None, "started, not finished", None, None]
 
 
 def test_two_mappings_of_one_key_are_both_in_each_case(tmp_path: Path) -> None:
@@ -244,9 +241,9 @@ def test_results_of_another_version_are_named(copy: Path) -> None:
 
 
 def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
-    before = gathering.read(copy).rows
+    before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
-    after = gathering.read(copy).rows
+    after = sweeps.read(copy).rows
     assert [row["latency_us"] for row in after] == pytest.approx([row["latency_us"] for row in before])
 
 
@@ -294,21 +291,6 @@ def sees(x, weight):
     ran = run("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
     row = next(row for row in rows_of(ran) if row["op.variants.mine.fn"] == "leaky.sees" and row["variant"] == "mine")
     assert (row["status"], row["reason"]) == ("ok", "")
-
-
-def test_lock_fails_or_is_not_taken_where_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with lock.hold("cpu", "wait", "a test"):
-        refused = run("lock=fail", *TWO, cwd=tmp_path)
-        assert refused.status == 1
-        assert "cpu is being measured by another run" in refused.error
-        assert f"process {os.getpid()}, a test" in refused.error
-        with lock.hold("neuron", "fail", "another device"), lock.hold("cpu", "none", "no lock"):
-            pass
-        with pytest.raises(CaseError, match="cpu is being"), lock.hold("auto", "fail", "any device"):
-            pass
-    with lock.hold("auto", "fail", "any device"):
-        pass
 
 
 def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from harness.configuration.devices import AUTO, LIBRARY, device_configs, section
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
 from harness.configuration.operation import CONTROL, DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
 from harness.configuration.settings import Settings, check, setting, valid
 
-DEVICES = ("auto", "neuron", "cuda", "cpu")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
 
 
@@ -41,7 +41,8 @@ class Configuration(Settings):
 
     op: OpSettings = MISSING
     dtype: str = setting("bfloat16", choices=DTYPES)
-    device: str = setting("auto", choices=DEVICES)
+    device: str = AUTO
+    devices: dict[str, str] = field(default_factory=lambda: dict(LIBRARY))  # each has a section by its name
     mode: str = setting("forward", choices=MODES)
     seed: int = setting(0, minimum=-(2**63), maximum=2**64 - 1)  # what torch.Generator takes
     variants: Any = None
@@ -50,6 +51,11 @@ class Configuration(Settings):
 def _schema() -> DictConfig:
     schema = OmegaConf.structured(Configuration)
     OmegaConf.set_struct(schema.worker.env, False)  # so that worker.env.NAME=VALUE needs no +
+    OmegaConf.set_struct(schema, False)  # so that a device's file can bring a section; Hydra closes it
+    for name, path in LIBRARY.items():
+        settings = section(name, path)
+        if fields(settings):
+            schema[name] = OmegaConf.structured(settings)
     return schema
 
 
@@ -80,21 +86,31 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 
     Raises UsageError, which names the key, for anything that cannot be measured as asked.
     """
-    config: Configuration = _typed(Configuration, plain, "")
+    sections = _sections(plain)
+    config: Configuration = _typed(Configuration, {key: plain[key] for key in plain if key not in sections}, "")
     check(config)
+    devices = device_configs(plain)
     op = config.op
     if config.dtype not in op.dtypes:
         raise unknown("dtype", config.dtype, op.dtypes, f"dtypes of {op.name}")
     if config.mode not in op.modes:
         raise unknown("mode", config.mode, op.modes, f"modes of {op.name}")
     case = Case(
-        operation=_operation(op, config.variants),
+        operation=_operation(op, config.variants, tuple(devices)),
         dtype=config.dtype,
-        device=config.device,
+        device=_among("device", config.device, (AUTO, *devices)),
         mode=config.mode,
         seed=config.seed,
     )
-    return case, Settings(**{item.name: getattr(config, item.name) for item in fields(Settings)})
+    values = {item.name: getattr(config, item.name) for item in fields(Settings)}
+    return case, Settings(**{**values, "devices": devices})
+
+
+def _sections(plain: Mapping[str, Any]) -> set[str]:
+    """The keys at the top that are devices' own sections."""
+    if not isinstance(plain.get("devices"), Mapping):
+        raise UsageError(f"devices={plain.get('devices')}: expected a mapping of names to classes")
+    return {name for name in plain if name in plain["devices"]}
 
 
 def _typed(schema: Any, plain: Any, prefix: str) -> Any:
@@ -113,7 +129,7 @@ def _typed(schema: Any, plain: Any, prefix: str) -> Any:
     return schema(**values)
 
 
-def _operation(op: OpSettings, selected: Any) -> Operation:
+def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operation:
     if not op.variants:
         raise UsageError(f"op.variants: {op.name} has none")
     names = [str(name) for name in op.variants]
@@ -122,7 +138,7 @@ def _operation(op: OpSettings, selected: Any) -> Operation:
             raise UsageError(f'op.variants: a variant cannot be called "{name}"; give it another name')
         if names.count(name) > 1:
             raise UsageError(f"op.variants.{name}: two variants have this name; give one of them another")
-    variants = tuple(_variant(name, value) for name, value in zip(names, op.variants.values(), strict=True))
+    variants = tuple(_variant(name, value, devices) for name, value in zip(names, op.variants.values(), strict=True))
     if op.baseline not in names:
         raise unknown("op.baseline", op.baseline, names, f"variants of {op.name}")
     if selected is not None:
@@ -166,7 +182,7 @@ def _selection(selected: Any, names: list[str], baseline: str) -> list[str]:
     return selected
 
 
-def _variant(name: str, value: Any) -> Variant:
+def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     key = f"op.variants.{name}"
     if not isinstance(value, Mapping):
         raise UsageError(f"{key}={value}: expected a mapping, such as {{fn: package.module.function}}")
@@ -188,7 +204,7 @@ def _variant(name: str, value: Any) -> Variant:
         args=dict(args),
         compile=_compile(f"{key}.compile", value.get("compile")),
         requires=_names(f"{key}.requires", value.get("requires")),
-        devices=tuple(_among(f"{key}.devices", device, DEVICES[1:]) for device in _names(key, value.get("devices"))),
+        devices=tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices"))),
     )
 
 

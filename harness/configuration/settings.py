@@ -16,7 +16,6 @@ from harness.configuration.errors import UsageError, unknown
 LOCKS = ("wait", "fail", "none")
 DOCTOR = ("refuse", "warn")
 CACHES = ("warm", "cold")
-PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 
 VALID = "valid"  # the field's metadata under which its Valid stands
 
@@ -149,19 +148,6 @@ class WorkerSettings:
 
 
 @dataclass
-class NeuronSettings:
-    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
-
-    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
-    max_events_per_nc: int | None = None
-    capture_enabled_for_nc: str | None = None
-    neff_cache_dir: str | None = None
-    precache_node_info: bool | None = None
-    correlate_device_time: bool | None = True
-    explorer_timeout_s: float = setting(120.0, above=0)
-
-
-@dataclass
 class RooflineSettings:
     """What the device can do at its best; what is not given here is measured on the CPU, and unknown elsewhere."""
 
@@ -174,6 +160,13 @@ class RooflineSettings:
 
 
 @dataclass
+class ReportSettings:
+    """What is made of the results for people."""
+
+    charts: list[str] | None = None
+
+
+@dataclass
 class Settings:
     """How a case is measured, apart from what is measured: one object from the command line to the worker."""
 
@@ -183,5 +176,6 @@ class Settings:
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     latency: LatencySettings = field(default_factory=LatencySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
-    neuron: NeuronSettings = field(default_factory=NeuronSettings)
+    devices: Mapping[str, Any] = field(default_factory=dict)  # DeviceConfig by name: those that a run can name
     roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from harness.configuration.errors import UsageError
 from harness.results import plan
-from harness.results.folder import holds_run
+from harness.results.storage import holds_run
 
 
 class Refused(BaseException):

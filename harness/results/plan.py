@@ -16,14 +16,14 @@ from omegaconf import DictConfig
 from harness.configuration.errors import UsageError
 from harness.configuration.overrides import assignment
 from harness.configuration.schema import parse, resolved
-from harness.results import folder as results
+from harness.results import columns, storage
 
 FILE = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
 SCHEMA_VERSION = 1
 LONGEST_NAME = 60
-OWN_COLUMNS = ("op", "dtype", "device", "mode")  # swept keys that every row of a comparison holds anyway
+OWN_COLUMNS = tuple(column.name for column in columns.CASE if column.swept)  # every row of a comparison holds them
 LAST = "last"
-ABOUT_THE_RUN = ("resume", "lock")  # keys that do not change what is measured
+ABOUT_THE_RUN = ("resume", "lock", "report")  # keys that do not change what is measured
 
 Compose = Callable[[list[str]], DictConfig]
 
@@ -79,8 +79,8 @@ class Plan:
     def write(self, folder: Path) -> None:
         """Writes sweep.json."""
         content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
-        with results.atomic(folder / FILE) as file:
-            json.dump(results.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+        with storage.atomic(folder / FILE) as file:
+            json.dump(storage.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
 
 
 def read(folder: Path) -> Plan:
@@ -88,7 +88,7 @@ def read(folder: Path) -> Plan:
 
     Raises UsageError where there is none, or where another version of the harness wrote it.
     """
-    content = results.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
+    content = storage.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
     cases = tuple(
         Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
         for case in content["cases"]

@@ -1,4 +1,4 @@
-"""Results: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
+"""Storage: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from harness import __version__
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import Case, CaseKey
+from harness.configuration.operation import Case
 from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
@@ -90,15 +90,10 @@ def versioned(file: Path, version: int, missing: str) -> Any:
         raise UsageError(missing) from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = content.get("schema_version") if isinstance(content, dict) else None
-    if found != version:
-        raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
+    written = content.get("schema_version") if isinstance(content, dict) else None
+    if written != version:
+        raise UsageError(f"{file}: schema_version {written}, where this harness reads {version}")
     return content
-
-
-def title(document: Document) -> str:
-    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-    return CaseKey.of(document["case"]).title
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:
