@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def say(arguments: list[str], folder: Path) -> Said:
     os.chdir(folder)
     try:
         with (
+            warnings.catch_warnings(),
             mock.patch.dict(os.environ),
             mock.patch.object(sys, "argv", ["harness", *arguments]),
             mock.patch("harness.execution.run_case.run_case", measure),
@@ -58,6 +60,7 @@ def say(arguments: list[str], folder: Path) -> Said:
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
+            warnings.simplefilter("ignore")
             status = program.main()
     finally:
         os.chdir(cwd)

@@ -20,6 +20,7 @@ import harness
 from harness import compare, new
 from harness import list as listing
 from harness.configuration.errors import UsageError
+from harness.configuration.operation import resolve
 from harness.configuration.schema import directory
 from harness.results import columns
 
@@ -77,8 +78,8 @@ def test_a_new_operation_is_right_in_every_mode_and_listed(tmp_path: Path, monke
         (["rmsnorm"], "rmsnorm is an operation of the library"),
         (["json"], "json is a module"),
         (["taken"], "taken.py is there already"),
-        ([], "usage: python -m harness.new NAME"),
-        (["one", "two"], "usage: python -m harness.new NAME"),
+        ([], "required: NAME; see python -m harness.new --help"),
+        (["one", "two"], "unrecognized arguments: two; see python -m harness.new --help"),
     ],
 )
 def test_a_new_operation_takes_nobody_s_place(
@@ -104,6 +105,20 @@ def test_the_list_refuses_in_one_line(capsys: pytest.CaptureFixture[str], argume
 
 
 # Its author's errors
+
+
+def test_a_module_that_parses_arguments_when_it_is_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scripted.py").write_text("import argparse\nargparse.ArgumentParser().parse_args(['--no-such'])\n")
+    for function in ("scripted.fast", "scripted:fast"):
+        with pytest.raises(
+            UsageError, match=r"^op\.variants\.mine\.fn=scripted.fast: importing it raised SystemExit: 2"
+        ):
+            resolve(function, "op.variants.mine.fn")
+    assert listing.main(["device=cpu", "+op.variants.mine.fn=scripted.fast"]) == 0
+    assert "importing it raised SystemExit" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 def inputs(rows: int, dtype: torch.dtype, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
