@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import json
+import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +24,7 @@ from hydra import compose, initialize_config_dir
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
 from harness.diff import change
+from harness.diff.__main__ import main
 from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
 from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
@@ -91,7 +97,17 @@ def make(tmp_path: Path) -> Make:
 
 
 def diff(*arguments: object) -> Ran:
-    return run(*map(str, arguments), cwd=Path(str(arguments[0])).parent, module="harness.diff", COLUMNS="160")
+    """Runs the program within this process: it starts no other, and to import scipy once is enough."""
+    args = ["harness.diff", *map(str, arguments)]
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", args),
+        mock.patch.dict(os.environ, COLUMNS="160"),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        status = main()
+    return Ran(status, out.getvalue(), err.getvalue(), Path.cwd())
 
 
 def as_json(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:
@@ -174,6 +190,7 @@ def test_a_slower_variant_fails_the_gate(make: Make) -> None:
     assert content["gate"]["failures"] == [
         {"case": "rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu", "variant": "fused", "outcome": "slower"}
     ]
+    assert run(str(old), str(slow), "--fail-on", "slower", cwd=old.parent, module="harness.diff").status == 1
     assert diff(old, slow).status == 0
     assert diff(old, slow, "--fail-on", "slower", "--threshold", "30%").status == 0
     assert not gate_failures(difference(old, slow, USUAL), "broken")
