@@ -126,11 +126,12 @@ def in_process(*arguments: str, cwd: Path, module: str = "harness", **variables:
     command line, and the processes of a device that spawns them.
     """
     out, err = io.StringIO(), io.StringIO()
+    path = variables.get("PYTHONPATH", "")
     with (
         _as_found(cwd),
         mock.patch.dict(os.environ, {"CI": "true", **variables}),
         mock.patch.object(sys, "argv", [module, *arguments]),
-        mock.patch.object(sys, "path", [str(cwd), *sys.path]),
+        mock.patch.object(sys, "path", [str(cwd), *filter(None, path.split(os.pathsep)), *sys.path]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
