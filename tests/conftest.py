@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import neuroncore
 import pytest
-from cli import SHORT, Ran, run
+from cli import ROOT, SHORT, Ran, run
 from filelock import FileLock
 
 Result = TypeVar("Result")
@@ -68,10 +68,18 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
 
 @pytest.fixture(scope="session")
 def main_job(shared: Shared) -> Ran:
-    """`python -m harness op=rmsnorm device=cpu`, a process as users start it, with peaks measured and charts drawn."""
+    """`python -m harness op=rmsnorm device=cpu`, a process as users start it, with peaks measured and charts drawn.
+
+    At its end the command line writes into `imported.txt` whether it had imported torch.
+    """
 
     def make(folder: Path) -> Ran:
-        ran = run("op=rmsnorm", "device=cpu", *SHORT, cwd=folder)
+        (folder / "sitecustomize.py").write_text(
+            "import atexit, sys\n"
+            "if sys.argv[:1] == ['-m']:\n"
+            "    atexit.register(lambda: print('torch' in sys.modules, file=open('imported.txt', 'w')))\n"
+        )
+        ran = run("op=rmsnorm", "device=cpu", *SHORT, cwd=folder, PYTHONPATH=f"{ROOT}:{folder}")
         assert ran.status == 0, ran.err
         return ran
 
