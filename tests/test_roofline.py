@@ -15,6 +15,7 @@ from cli import BRIEF, Ran
 from harness import compare
 from harness.configuration import compose as library
 from harness.configuration.errors import UsageError
+from harness.configuration.schema import parse
 from harness.configuration.settings import RooflineSettings, WorkerSettings
 from harness.execution import peaks
 from harness.results import roofline
@@ -67,7 +68,7 @@ def test_what_the_user_gives_comes_first() -> None:
 @pytest.mark.parametrize("override", ["roofline.chip=trn7", "roofline.flops_per_s=0", "roofline.bytes_per_s=-1"])
 def test_peaks_that_cannot_be_are_refused(override: str) -> None:
     with pytest.raises(UsageError, match=override):
-        roofline.validate(settings(override))
+        parse(library.composed(["device=neuron", override]))
 
 
 @pytest.fixture
