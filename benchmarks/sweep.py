@@ -106,21 +106,21 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 def process(runs: int) -> dict[str, float]:
     """One process's share of a case, in a process of its own and within this one."""
-    from harness.execution import run_case as runner
-    from harness.execution import worker
+    from harness.execution import sampling, worker
+    from harness.execution.messages import Broken, Died
     from harness.execution.process import Process
     from harness.results.measurement import CONTROL
 
     tasks: list[Any] = []
 
     def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*arguments: Any) -> Any:
-            tasks.append(function(*arguments))
+        def made(**arguments: Any) -> Any:
+            tasks.append(function(**arguments))
             return tasks[-1]
 
         return made
 
-    with replaced(runner, "Task", kept):
+    with replaced(sampling, "Task", kept):
         sweep(1, *BRIEF)
     task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
 
@@ -128,14 +128,12 @@ def process(runs: int) -> dict[str, float]:
         mine = Process(
             "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
         )
-        for kind, _, payload in mine.messages():
-            assert kind not in ("died", "broken"), payload
-            if kind == "done":
-                break
+        for message in mine.messages():
+            assert not isinstance(message, (Died, Broken)), message
         mine.end()
 
     def within() -> None:
-        worker.run(task, lambda kind, variant, payload: None, lambda name: None)
+        worker.run(task, lambda message: None, lambda name: None)
 
     took: dict[Callable[[], None], list[float]] = {apart: [], within: []}
     for _ in range(runs + 1):  # the first warms up

@@ -76,14 +76,12 @@ def _variants(case: Case) -> str:
 
 def _skipped(case: Case, device: Any) -> str:
     """A reason for each variant that would not be measured, and for a function that is not there."""
-    from harness.execution.worker import unmet
-
     operation, found = case.operation, []
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):
         if function is not None:
             resolve(function, f"op.{key}")
     for variant in operation.variants:
-        reason = unmet(variant, device)
+        reason = variant.unmet(device.name)
         if reason is None:
             resolve(variant.fn, f"op.variants.{variant.name}.fn")
         else:

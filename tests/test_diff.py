@@ -117,7 +117,7 @@ def test_a_fifth_slower_is_slower_and_only_there(make: Make, name: str) -> None:
         rows = compared(old, new)
         assert rows[name].verdict == "slower"
         change = rows[name].change
-        assert change and change.beside and change.beside.value == pytest.approx(1.2, rel=0.05)
+        assert change and change.relative and change.relative.value == pytest.approx(1.2, rel=0.05)
         assert {row.verdict for row in rows.values() if row.name != name} <= {"same", "unclear"}
         assert compared(new, old)[name].verdict == "faster"
 

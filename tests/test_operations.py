@@ -21,8 +21,8 @@ from conftest import Shared
 from harness.configuration import compose as library
 from harness.configuration.operation import DTYPES, MODES
 from harness.configuration.schema import parse
-from harness.execution import run_case as runner
-from harness.execution.process import Task
+from harness.execution.messages import Message, Task, Warnings
+from harness.execution.sampling import record
 from harness.results.measurement import Measurement
 
 OPS = [name for name in library.names() if "/" not in name]
@@ -59,10 +59,10 @@ def check(measurements: list[Measurement], mode: str, device: str) -> None:
             assert (row.variant, device) == ("fused", "neuron")
             continue
         assert (row.status, row.notes) == ("ok", []), (row.variant, row.reason)
-        assert row.error is not None and row.error["allowed"] <= 1
-        assert row.profile is not None and row.profile["operator_calls"] >= 1
+        assert row.error is not None and row.error.allowed <= 1
+        assert row.profile is not None and row.profile.operator_calls
         for compile in row.compiles:
-            assert (compile["graphs"], compile["graph_breaks"], row.recompiles) == (1 + (mode != "forward"), 0, 0)
+            assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
 def measured(op: str, mode: str, dtype: str, device: str) -> tuple[list[Measurement], list[str]]:
@@ -75,11 +75,10 @@ def measured(op: str, mode: str, dtype: str, device: str) -> tuple[list[Measurem
     rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
     warnings: list[str] = []
 
-    def take(kind: str, name: str, payload: Any) -> None:
-        if kind == "troubles":
-            warnings.extend(payload)
-        elif name and kind != "step":
-            runner.take(rows[name], kind, payload)
+    def take(message: Message) -> None:
+        record(rows, message)
+        if isinstance(message, Warnings):
+            warnings.extend(message.lines)
 
     torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as traces:
@@ -117,9 +116,9 @@ def on_the_core(shared: Shared) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_simulated_core(on_the_core: dict[str, list[dict[str, Any]]], op: str, mode: str, dtype: str) -> None:
-    rows = [Measurement(**row) for row in on_the_core[f"{op} {mode} {dtype}"]]
+    rows = [Measurement.from_json(row) for row in on_the_core[f"{op} {mode} {dtype}"]]
     check(rows, mode, "neuron")
-    assert all(row.profile["device_time_us"] > 0 for row in rows if row.profile is not None)
+    assert all(row.profile.device_time_us for row in rows if row.profile is not None)
 
 
 def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:

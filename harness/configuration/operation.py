@@ -34,6 +34,17 @@ class Variant:
     requires: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
 
+    def unmet(self, device: str) -> str | None:
+        """Why the variant cannot run on `device`, or None."""
+        if self.devices and device not in self.devices:
+            return f"only for {', '.join(self.devices)}, not {device}"
+        for module in self.requires:
+            try:
+                importlib.import_module(module)
+            except Exception as error:  # a package that is broken is not there either
+                return f"requires {module}: {one_line(error)}"
+        return None
+
 
 @dataclass(frozen=True)
 class Operation:

@@ -22,7 +22,7 @@ class ProfileSettings:
 class LatencySettings:
     """How long latency is sampled, and what is claimed from it."""
 
-    processes: int = 3  # fresh processes: the least number; one process is one sample
+    processes: int = 5  # fresh processes: the least number; one process is one sample
     max_processes: int = 12
     seconds: float = 2.5  # of sampling, over all processes but the first, which also checks and profiles
     precision: float = 0.03  # half-width of a ratio's interval that ends the sampling

@@ -1,16 +1,21 @@
-"""Change: how a variant's latency differs between two runs, and what can be claimed from it.
+"""How a variant's latency differs between two runs, and what can be claimed from it.
 
-Two runs differ in more than their code: a neighbour on the machine or a lower clock slows all that a run measures,
-often by more than the change that is looked for. Two things tell the code's change from the machine's:
+Two runs differ in more than their code: another load on the machine or a lower clock slows everything that a run
+measures, often by more than the change of interest. Two things separate the code's change from the machine's:
 
-- a variant of the same case, its *witness*, saw the same machine. Latencies over the witness's, paired within rounds,
-  are compared between the runs: what the machine does to both cancels;
-- noise only adds time, so that the least latency of a run is its steadiest (Chen and Revels, Robust benchmarking in
-  noisy environments, 2016). Code that is slower has no block of calls as fast as before.
+- another variant of the same case, the *control*, saw the same machine. Latencies relative to the control's, paired
+  within rounds, are compared between the runs: what the machine does to both cancels;
+- noise only adds time, so the minimum latency is the steadiest figure of a run (Chen and Revels 2016). Code that is
+  slower has no block of calls as fast as before.
 
-A claim needs both. Within a run a process is one sample: the median of its logarithms. Between two runs the
-difference of their trimmed means is taken, with the interval of Yuen's test: Welch's t on trimmed means, degrees of
-freedom after Satterthwaite (Yuen, The two-sample trimmed t for unequal population variances, 1974).
+A claim needs both. One process is one sample: the median of its logarithms. The interval of the difference between
+two runs is that of Yuen's test, Welch's t on trimmed means.
+
+References
+----------
+- Chen and Revels, "Robust benchmarking in noisy environments", 2016.
+- Hoeffding, "A class of statistics with asymptotically normal distribution", Ann. Math. Stat. 19, 1948.
+- Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61, 1974.
 """
 
 from __future__ import annotations
@@ -20,26 +25,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from harness.results import statistics
-from harness.results.statistics import Interval
+from harness.results.statistics import MINIMUM_PROCESSES, Interval
 
 Groups = Sequence[np.ndarray]  # seconds per call, of each process
-
-LEAST_PROCESSES = 2  # whose scatter is known
 
 
 @dataclass(frozen=True)
 class Change:
     """One variant's change between two runs; ratios are new latency / old latency, so 1.2 is 20 % slower."""
 
-    verdict: str  # faster, slower, same, unclear
+    verdict: str  # faster, slower, same or unclear
     reason: str | None  # why it is unclear
-    latency: Interval | None  # typical latency; None: too few processes for an interval
-    least: float  # least latency
-    beside: Interval | None  # typical latency over the witness's
-    witness: str | None
+    latency: Interval | None  # of the typical latency; None where a run has too few processes
+    minimum: float  # of the minimum latency
+    relative: Interval | None  # of the typical latency relative to the control's
+    control: str | None  # the variant that tells the code's change from the machine's
 
 
 def changes(
@@ -47,78 +50,121 @@ def changes(
 ) -> dict[str, Change]:
     """Each variant's change; `old` and `new` hold the same variants of one case, each with samples.
 
-    No change below `floor`, a relative difference, is claimed. With `absolute`, the typical latency is judged as it
-    is, and no witness is asked: for machines whose speed is known to be fixed.
+    No change below `floor`, a relative difference, is claimed. With `absolute` the typical latency is judged as it
+    is, without a control: for machines whose speed is known to be fixed.
     """
-    least = {name: _least(new[name]) / _least(old[name]) for name in old}
+    minima = {name: minimum_ratio(old[name], new[name]) for name in old}
     found = {}
     for name in old:
         latency = ratio(old[name], new[name], confidence)
-        witness, beside = _witness(name, old, new, least, floor, confidence)
-        judged = latency if absolute else beside
-        verdict, reason = _judge(latency, least[name], judged, witness, floor, absolute)
-        found[name] = Change(verdict, reason, latency, least[name], beside, witness)
+        control, relative = _control(name, old, new, minima, floor, confidence)
+        judged = latency if absolute else relative
+        verdict, reason = _judge(latency, minima[name], judged, control, floor, absolute)
+        found[name] = Change(verdict, reason, latency, minima[name], relative, control)
     return found
 
 
 def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
     """New / old with its interval; None where a side has too few processes to know how they scatter."""
-    before, after = _centres(old), _centres(new)
-    if min(len(before), len(after)) < LEAST_PROCESSES:
+    before, after = _medians(old), _medians(new)
+    if min(len(before), len(after)) < MINIMUM_PROCESSES:
         return None
-    centre = float(stats.trim_mean(after, statistics.TRIMMED) - stats.trim_mean(before, statistics.TRIMMED))
+    centre = float(statistics.trimmed_mean(after)[0] - statistics.trimmed_mean(before)[0])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # of centres without any scatter, as a coarse clock gives
+        warnings.simplefilter("ignore", RuntimeWarning)  # medians without any scatter, as a coarse clock gives
         test = stats.ttest_ind(after, before, equal_var=False, trim=statistics.TRIMMED)
         bounds = test.confidence_interval(confidence)
     low, high = (bounds.low, bounds.high) if np.isfinite(bounds.low) else (centre, centre)
     return Interval(*np.exp([centre, low, high]).tolist())
 
 
-def _centres(groups: Groups) -> np.ndarray:
-    return np.array([np.median(np.log(group)) for group in groups if len(group)])
+def minimum_ratio(old: Groups, new: Groups) -> float:
+    """New / old of the minimum latency, as expected from equal numbers of processes and samples.
+
+    The minimum falls with the number of samples, so that of the larger run is not compared as it is: `minimum` gives
+    what it would be with the processes, and the typical number of samples per process, of the smaller one.
+    """
+    before, after = _measured(old), _measured(new)
+    processes = min(len(before), len(after))
+    samples = int(min(np.median([len(group) for group in side]) for side in (before, after)))
+    return minimum(after, processes, samples) / minimum(before, processes, samples)
 
 
-def _least(groups: Groups) -> float:
-    return min(float(group.min()) for group in groups if len(group))
+def minimum(groups: Groups, processes: int, samples: int) -> float:
+    """Expected minimum over `processes` of the groups and `samples` of each, as a geometric mean, in seconds.
+
+    The average is over all choices without replacement, which is a U-statistic and so unbiased (Hoeffding 1948). The
+    first group is in every choice: the first process of a run compiles and checks where later ones find their caches
+    filled, so it has no equal but the other run's first. Groups with fewer samples contribute all of theirs.
+
+    Raises ValueError for more processes than there are groups with samples.
+    """
+    groups = _measured(groups)
+    if not 1 <= processes <= len(groups):
+        raise ValueError(f"processes={processes}: expected 1 to {len(groups)}")
+    values = np.unique(np.concatenate(groups))
+    # the probability that a group's choice lies entirely above a value is hypergeometric
+    first, *others = (_survival(np.sort(group), values, min(samples, len(group))) for group in groups)
+    # over choices of groups, its mean product is an elementary symmetric polynomial
+    sums = np.zeros((processes, len(values)))
+    sums[0] = 1
+    for other in others:
+        sums[1:] += other * sums[:-1]
+    above = first * sums[-1] / special.comb(len(others), processes - 1)
+    weights = -np.diff(above, prepend=1.0)
+    return float(np.exp(weights @ np.log(values)))
 
 
-def _witness(
+def _survival(ordered: np.ndarray, values: np.ndarray, samples: int) -> np.ndarray:
+    """Probability that `samples` of a group, chosen without replacement, are all above each of the values."""
+    above = len(ordered) - np.searchsorted(ordered, values, side="right")
+    return stats.hypergeom.pmf(samples, len(ordered), above, samples)
+
+
+def _measured(groups: Groups) -> list[np.ndarray]:
+    return [group for group in groups if len(group)]
+
+
+def _medians(groups: Groups) -> np.ndarray:
+    return np.array([np.median(np.log(group)) for group in _measured(groups)])
+
+
+def _control(
     name: str,
     old: Mapping[str, Groups],
     new: Mapping[str, Groups],
-    least: Mapping[str, float],
+    minima: Mapping[str, float],
     floor: float,
     confidence: float,
 ) -> tuple[str | None, Interval | None]:
-    """The other variant against which this one is known best; where one did not move itself, such a one.
+    """The other variant relative to which this one is known best, preferably one that did not change itself.
 
-    One that moved the other way is no witness: either of the two may be the cause.
+    A variant that changed in the opposite direction is no control: either of the two may be the cause.
     """
     known = {}
     for other in old:
-        if other == name or _sign(least[other], floor) * _sign(least[name], floor) < 0:
+        if other == name or _sign(minima[other], floor) * _sign(minima[name], floor) < 0:
             continue
         before, after = (statistics.paired(list(side[name]), list(side[other])) for side in (old, new))
-        beside = ratio(before, after, confidence)
-        if beside is not None:
-            known[other] = beside
-    unmoved = [other for other in known if _sign(least[other], floor) == 0]
-    best = min(unmoved or known, key=lambda other: known[other].high / known[other].low, default=None)
+        relative = ratio(before, after, confidence)
+        if relative is not None:
+            known[other] = relative
+    unchanged = [other for other in known if _sign(minima[other], floor) == 0]
+    best = min(unchanged or known, key=lambda other: known[other].high / known[other].low, default=None)
     return best, known.get(best) if best is not None else None
 
 
 def _judge(
     latency: Interval | None,
-    least: float,
+    minimum: float,
     judged: Interval | None,
-    witness: str | None,
+    control: str | None,
     floor: float,
     absolute: bool,
 ) -> tuple[str, str | None]:
     if latency is None:
-        return "unclear", f"fewer than {LEAST_PROCESSES} processes in a run: how they scatter is not known"
-    own = ("same", "slower", "faster")[_sign(least, floor)]
+        return "unclear", f"fewer than {MINIMUM_PROCESSES} processes in a run: how they scatter is not known"
+    own = ("same", "slower", "faster")[_sign(minimum, floor)]
     verdict = _verdict(judged, floor) if judged is not None else "unclear"
     if verdict == own:
         return verdict, None
@@ -129,9 +175,9 @@ def _judge(
     if verdict == "unclear":
         return "unclear", "the interval is too wide: processes differ too much, or are too few"
     if own == "same":
-        what = "its processes are" if absolute else f"beside {witness} it is"
-        return "unclear", f"{what} {verdict}, but its least latency is the same"
-    return "unclear", f"it is {own}, and {witness} with it: the machine, or what they share"
+        what = "its processes are" if absolute else f"relative to {control} it is"
+        return "unclear", f"{what} {verdict}, but its minimum latency is the same"
+    return "unclear", f"it is {own}, and {control} with it: the machine, or what they share"
 
 
 def _sign(change: float, floor: float) -> int:
@@ -140,5 +186,6 @@ def _sign(change: float, floor: float) -> int:
 
 
 def _verdict(change: Interval, floor: float) -> str:
-    """statistics.verdict judges speed, the reciprocal."""
-    return statistics.verdict(Interval(1 / change.value, 1 / change.high, 1 / change.low), floor)
+    """The verdict on a change known from enough processes; statistics.verdict judges speed, the reciprocal."""
+    speedup = Interval(1 / change.value, 1 / change.high, 1 / change.low)
+    return statistics.verdict(speedup, floor, MINIMUM_PROCESSES)

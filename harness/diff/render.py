@@ -94,8 +94,8 @@ def _rows(case: CaseDifference) -> list[list[str]]:
 def _changes(change: Change | None) -> list[str]:
     if change is None:
         return [cells.NOTHING] * 3
-    beside = f"{change.witness}: {words.interval(change.beside)}" if change.beside else cells.NOTHING
-    return [words.interval(change.latency), words.signed(change.least), beside]
+    beside = f"{change.control}: {words.interval(change.relative)}" if change.relative else cells.NOTHING
+    return [words.interval(change.latency), words.signed(change.minimum), beside]
 
 
 def _gate(difference: Difference, level: str) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def _variant(variant: VariantDifference) -> dict[str, Any]:
         "old_latency_us": old.latency_us if old else None,
         "new_latency_us": new.latency_us if new else None,
         **_ratio("latency_ratio", change.latency if change else None),
-        "least_ratio": change.least if change else None,
-        **_ratio("beside_ratio", change.beside if change else None),
-        "witness": change.witness if change else None,
+        "least_ratio": change.minimum if change else None,
+        **_ratio("beside_ratio", change.relative if change else None),
+        "witness": change.control if change else None,
     }
 
 

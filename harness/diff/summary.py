@@ -109,9 +109,9 @@ def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
     """What changed for certain."""
     change = variant.change
     if change is not None and change.verdict in ("faster", "slower"):
-        typical = change.latency if absolute else change.beside
-        beside = "" if absolute else f" beside {change.witness}"
-        return f"is {change.verdict}: {interval(typical)}{beside}, {signed(change.least)} in its least latency."
+        typical = change.latency if absolute else change.relative
+        beside = "" if absolute else f" beside {change.control}"
+        return f"is {change.verdict}: {interval(typical)}{beside}, {signed(change.minimum)} in its least latency."
     if variant.new is not None and (variant.broken or variant.fixed):
         reason = f": {variant.new.reason}" if variant.new.reason else ""
         return f"is {what(variant)}{reason}."

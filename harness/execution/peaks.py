@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from platformdirs import user_cache_path
 
 from harness.configuration.settings import WorkerSettings
+from harness.execution.messages import Rate, Send
 from harness.execution.process import Process
 from harness.measure.interference import Interference
 from harness.results.roofline import Peaks
@@ -64,15 +65,15 @@ def measured(
     }
 
 
-def run(task: Mapping[str, Any], send: Callable[[str, str, Any], None], set_turn: Callable[[str], None]) -> None:
+def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], None]) -> None:
     """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate."""
     import torch  # not above: the command line uses this file, and starts without torch
 
     torch.set_num_threads(task["threads"])
     for name in task["wanted"]:
-        troubles = Interference()
+        interference = Interference()
         rate = copy_bandwidth() if name == BANDWIDTH else product_rate(getattr(torch, name))
-        send("rate", name, {"per_s": rate, "busy": troubles.busy()})
+        send(Rate(name, rate, interference.busy()))
 
 
 def product_rate(dtype: torch.dtype) -> float:
@@ -106,7 +107,8 @@ def _measure(wanted: list[str], threads: int, worker: WorkerSettings, log: Path)
     task = {"wanted": wanted, "threads": threads}
     process = Process("harness.execution.peaks:run", task, [], "cpu", worker.env, log, worker.timeout_s)
     try:
-        return {name: payload for kind, name, payload in process.messages() if kind == "rate"}
+        rates = [message for message in process.messages() if isinstance(message, Rate)]
+        return {rate.name: {"per_s": rate.per_s, "busy": rate.busy} for rate in rates}
     finally:
         process.end()
 

@@ -1,8 +1,7 @@
 """Process: a child that measures, seen from both of its ends, and what is known when it dies.
 
 It is forked from a server that has imported torch already, where the device permits, and spawned elsewhere. Messages
-are (kind, variant, payload) of plain values, sent as soon as a thing is known, so that a process which dies
-loses nothing that it had measured.
+are sent as soon as a thing is known, so that a process which dies loses nothing that it had measured.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib.util
-import json
 import multiprocessing
 import os
 import pkgutil
@@ -20,41 +18,25 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing import connection, forkserver
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import Case
-from harness.configuration.settings import Settings
-from harness.devices import preflight as fitness
+from harness.devices import preflight
+from harness.execution import fork_server
 from harness.execution.environment import worker_environment
-
-Message = tuple[str, str, Any]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One process's share of a case."""
-
-    case: Case
-    settings: Settings
-    variants: tuple[str, ...]  # to be measured, in the order of the configuration
-    replicate: int
-    full_pass: bool  # also checks, profiles and weighs the variants; once a case is enough
-    seconds: float  # of timing
-    traces: Path  # holds a folder for each variant
+from harness.execution.messages import Broken, Died, Done, Message, Usage, from_json, to_json
 
 
 class Process:
     """A measuring process, its messages, and its end.
 
-    `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. `names` are those
-    that can be blamed for a death: before each step the child writes whose turn it is into shared memory.
+    `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. A death is
+    attributed to one of `names`: before each step the child writes whose turn it is into shared memory.
     """
 
     def __init__(
@@ -63,53 +45,59 @@ class Process:
         task: Any,
         names: Sequence[str],
         device: str,
-        variables: dict[str, Any],
+        variables: Mapping[str, Any],
         log: Path,
         timeout_s: float,
         preload: Sequence[str] = (),
     ):
         self._names, self._timeout = list(names), timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
-        context = multiprocessing.get_context(start_method(device))
-        self._connection, theirs = context.Pipe(duplex=False)
-        self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
-        self._process = context.Process(  # type: ignore[attr-defined]
-            target=entry,
-            args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
-            daemon=True,
-        )
         environment = {**_importable(), **worker_environment(variables, device)}
-        with _environment(environment), _hidden_main():
-            _serve_with(context, environment, preload)
+        with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
+            method = start_method(device)
+            if method == "forkserver" and not fork_server.ensure(environment, preload):
+                method = "spawn"
+            if method == "forkserver":
+                server.enter_context(fork_server.in_charge())
+            context = multiprocessing.get_context(method)
+            self._connection, theirs = context.Pipe(duplex=False)
+            self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
+            self._process = context.Process(  # type: ignore[attr-defined]
+                target=entry,
+                args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
+                daemon=True,
+            )
             self._process.start()
         theirs.close()
 
     def messages(self) -> Iterator[Message]:
-        """What the process says; at its end `done`, or `died` with the variant to blame."""
+        """What the process sends; the last one is Done, Usage, Broken or Died."""
         turn, since = -1, time.monotonic()
         while True:
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
             if self._connection in ready or self._connection.poll():
                 with contextlib.suppress(EOFError, OSError):
-                    kind, variant, payload = json.loads(self._connection.recv_bytes())
+                    message = from_json(self._connection.recv_bytes())
                     since = time.monotonic()
-                    yield kind, variant, payload
+                    yield message
+                    if isinstance(message, Done | Usage | Broken):
+                        return
                     continue
             if self._process.sentinel in ready or self._connection in ready:
                 self._process.join()
-                yield "died", self._whose_turn(), _death(self._process.exitcode)
+                yield Died(self._whose_turn(), _death(self._process.exitcode))
                 return
             if self._turn[1] != turn:
                 turn, since = self._turn[1], time.monotonic()
             elif time.monotonic() - since > self._timeout:
-                blamed = self._whose_turn()
+                variant = self._whose_turn()
                 self.end()
-                yield "died", blamed, f"did not end within worker.timeout_s={self._timeout:g} s"
+                yield Died(variant, f"did not end within worker.timeout_s={self._timeout:g} s")
                 return
 
-    def _whose_turn(self) -> str:
+    def _whose_turn(self) -> str | None:
         index = self._turn[0]
-        return self._names[index - 1] if index else ""
+        return self._names[index - 1] if index else None
 
     def end(self) -> None:
         """Ends the process, if it has not ended, and whatever a variant started and left in its group."""
@@ -130,31 +118,27 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     _end_with_parent()
     loaded = cloudpickle.loads(task)
 
-    def send(kind: str, variant: str, payload: Any) -> None:
-        # as JSON: a value of torch's own would have the parent import torch to read it
-        pipe.send_bytes(json.dumps([kind, variant, payload]).encode())
+    def send(message: Message) -> None:
+        pipe.send_bytes(to_json(message))
 
-    def set_turn(name: str) -> None:
+    def set_turn(name: str | None) -> None:
         turn[0] = names.index(name) + 1 if name else 0
         turn[1] += 1
 
     try:
         pkgutil.resolve_name(target)(loaded, send, set_turn)
-        send("done", "", None)
+        send(Done())
     except UsageError as error:
         traceback.print_exc()
-        send("usage", "", str(error))
+        send(Usage(str(error)))
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        fault = fitness.unloadable(error)
-        if fault is not None:
-            send("usage", "", fault.line)
-        else:
-            send("broken", "", f"{type(error).__name__}: {one_line(error)}")
+        fault = preflight.unloadable(error)
+        send(Usage(fault.line) if fault is not None else Broken(f"{type(error).__name__}: {one_line(error)}"))
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(0)  # all has been told; to take torch down in good order takes a fifth of a second
+    os._exit(0)  # all has been sent; to take torch down in good order takes a fifth of a second
 
 
 def _end_with_parent() -> None:
@@ -187,24 +171,6 @@ def start_method(device: str) -> str:
     return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
 
 
-_served: tuple[dict[str, str], set[str]] | None = None  # the server's variables and what it has imported
-
-
-def _serve_with(context: Any, variables: dict[str, str], preload: Sequence[str]) -> None:
-    """Makes sure that the fork server has these variables, which torch reads when it is imported, and modules."""
-    global _served
-    if context.get_start_method() != "forkserver":
-        return
-    if _served is not None and (_served[0] != variables or not _served[1].issuperset(preload)):
-        forkserver._forkserver._stop()  # type: ignore[attr-defined]
-        _served = None
-    if _served is None:
-        _served = variables, set(preload)
-        context.set_forkserver_preload(list(preload))
-    with _ignored_interrupt():
-        forkserver.ensure_running()
-
-
 def _importable() -> dict[str, str]:
     """Lets the server find this package wherever the user's path found it: it is not told of sys.path."""
     here = str(Path(__file__).parents[2])
@@ -212,21 +178,7 @@ def _importable() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _ignored_interrupt() -> Iterator[None]:
-    """What is started meanwhile ignores Ctrl-C, also while it imports: it ends with this process."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""Progress on stderr: silent where nobody looks."""
+"""Progress on stderr, of a case and of a sweep: silent unless on a terminal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from harness.results import folder as results
 from harness.results import sweep as sweeps
 from harness.results.plan import Plan
 
-INTERVAL_S = 1.0  # seldom enough to be lost in what is measured meanwhile
+INTERVAL_S = 1.0  # rare enough not to disturb what is measured meanwhile
 
 
 def wanted() -> bool:
-    """Whether somebody looks: on a terminal, outside CI."""
+    """Whether anybody watches: on a terminal, outside CI."""
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
 @contextlib.contextmanager
 def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Shows what is being done, where somebody looks; yields a function to tell it."""
+    """Shows what a case is doing; yields a function that updates it."""
     if not wanted():
         yield lambda text: None
         return
@@ -39,32 +39,34 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def watch(folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool) -> Iterator[Callable[[int], None]]:
-    """Tells of each failure as soon as its case has ended; on a terminal, also what is done, running and left.
+    """Prints each failure as soon as its case has ended; on a terminal, also what is done, running and left.
 
-    Where cases are measured `elsewhere`, it looks for itself. Else it starts no thread, which would be one more thing
-    that runs while a case is measured, and looks when it is told the number of the case that comes next.
+    Where cases are measured `elsewhere`, a thread polls their files. Else there is no thread, which would run while a
+    case is measured: the function that is yielded polls, and is called with the number of the case that comes next.
     """
     watcher = _Watch(folder, plan, left, elsewhere)
-    thread = threading.Thread(target=watcher.follow, daemon=True) if elsewhere else None
+    thread = threading.Thread(target=watcher.poll, daemon=True) if elsewhere else None
     with watcher.progress:
         if thread is not None:
             thread.start()
         try:
             yield watcher.before
         finally:
-            watcher.over.set()
+            watcher.ended.set()
             if thread is not None:
                 thread.join()
-            watcher.look()
+            watcher.update()
 
 
 class _Watch:
+    """A sweep's cases, as far as their files show them."""
+
     def __init__(self, folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool):
         self.folder = folder
         self.open = {number: _stamps(folder / plan.cases[number].folder) for number in left}
         self.cases = plan.cases
         self.failed = 0
-        self.over = threading.Event()
+        self.ended = threading.Event()
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.progress = Progress(
             TextColumn("{task.description}"),
@@ -81,17 +83,17 @@ class _Watch:
         done = len(plan.cases) - len(left)
         self.task = self.progress.add_task("cases", total=len(plan.cases), completed=done, state="")
 
-    def follow(self) -> None:
-        while not self.over.wait(INTERVAL_S):
-            self.look()
+    def poll(self) -> None:
+        while not self.ended.wait(INTERVAL_S):
+            self.update()
 
     def before(self, number: int) -> None:
-        """Looks, and shows the case that is about to start."""
-        self.look()
+        """Updates, and shows the case that is about to start."""
+        self.update()
         self._show([self.cases[number].name])
 
-    def look(self) -> None:
-        """Takes in the cases that have started and ended since the last look."""
+    def update(self) -> None:
+        """Takes in the cases that have started and ended since the last update."""
         running = []
         for number, before in list(self.open.items()):
             now = _stamps(self.folder / self.cases[number].folder)
@@ -104,9 +106,9 @@ class _Watch:
 
     def _ended(self, number: int) -> None:
         case = sweeps.look(self.folder, self.cases[number])
-        told = sweeps.failures([case], self.folder)
-        self.failed += bool(told)
-        for sentence in told:
+        failures = sweeps.failures([case], self.folder)
+        self.failed += bool(failures)
+        for sentence in failures:
             self.console.print(Text(sentence))
         self.progress.advance(self.task)
 
@@ -119,15 +121,15 @@ class _Watch:
 
 @dataclass(frozen=True)
 class _Stamps:
-    """When a case was last started and ended, as its files tell; 0: never."""
+    """When a case was last started and ended, by the times of its files; 0: never."""
 
     started: int
     ended: int
 
 
-def _stamps(place: Path) -> _Stamps:
-    ended = max(_written(place / results.FILE), _written(place / sweeps.FAILURE))
-    return _Stamps(_written(place / ".hydra" / "config.yaml"), ended)
+def _stamps(folder: Path) -> _Stamps:
+    ended = max(_written(folder / results.FILE), _written(folder / sweeps.FAILURE))
+    return _Stamps(_written(folder / ".hydra" / "config.yaml"), ended)
 
 
 def _written(path: Path) -> int:

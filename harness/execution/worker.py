@@ -1,237 +1,238 @@
-"""The worker: what a measuring process does with its share of a case, step by step."""
+"""The worker: what a measuring process does with its share of a case: prepares, times, profiles and checks variants."""
 
 from __future__ import annotations
 
-import contextlib
+import gc
 import importlib
-import sys
 import time
-import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import Variant, declared_work, describe, make_inputs, resolve
+from harness.configuration.operation import declared_work, describe, make_inputs, resolve
+from harness.configuration.settings import ProfileSettings
 from harness.devices import choose, passed_over
-from harness.devices.base import Device
+from harness.execution import messages
 from harness.execution.environment import of_process
-from harness.execution.process import Task
-from harness.measure import operation_checks as declaration
-from harness.measure import timeline, trace
-from harness.measure.compiling import Watch
+from harness.execution.messages import (
+    Checked,
+    Compiled,
+    Note,
+    Peak,
+    Profiled,
+    Recompiled,
+    Samples,
+    Send,
+    Slow,
+    Status,
+    Task,
+    Warnings,
+)
+from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns
+from harness.measure import operation_checks, timeline, trace
 from harness.measure.correctness import Expected, expect
 from harness.measure.interference import Interference
-from harness.measure.latency import Sampler
+from harness.measure.latency import LONG_S, MIN_ROUNDS, Sample, Sampler
 from harness.measure.profile import probe, record
-from harness.measure.state import GlobalState
 from harness.measure.subject import Subject, bind, own
 from harness.measure.validity import examine, reexamine
-from harness.results.measurement import CONTROL, DEGRADED, FAILED, SKIPPED, WRONG
+from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
-Send = Callable[[str, str, Any], None]
-
-
-def run(task: Task, send: Send, set_turn: Callable[[str], None]) -> None:
-    """Measures a task's variants; what goes wrong with one is told and costs only that one."""
-    _Session(task, send, set_turn).run()
+PROFILE_S = 1.0  # of one variant's calls under the profiler, where one call takes no longer
 
 
-class _Session:
-    def __init__(self, task: Task, send: Send, set_turn: Callable[[str], None]):
+def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
+    """Measures a task's variants and sends what is seen; what goes wrong with one costs only that one.
+
+    Raises UsageError where the command or the operation is at fault.
+    """
+    _Worker(task, send, set_turn).run()
+
+
+class _Worker:
+    def __init__(self, task: Task, send: Send, set_turn: Callable[[str | None], None]):
         self.task, self.case, self.send, self.set_turn = task, task.case, send, set_turn
+        self.operation, self.settings = task.case.operation, task.settings
         self.subjects: dict[str, Subject] = {}
-        self.expected: Expected | None = None
-        self.random: set[str] = set()
-        self.wrong: set[str] = set()
-        self.changes: dict[str, set[str]] = {}
-        self.compiled: Counter[str] = Counter()  # compiles in each variant's turns
-        self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
+        self.unchecked: set[str] = set()  # those whose outputs cannot be right again: random, or wrong already
+        self.call_seconds: dict[str, float] = dict(task.call_seconds)
+        self.expected: dict[int, Expected] = {}  # by seed
         self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
-        if self.task.settings.worker.threads is not None:
-            torch.set_num_threads(self.task.settings.worker.threads)
+        gc.freeze()  # what is imported is never garbage, and need not be looked through again
+        self._open_device()
+        self.inputs = self._inputs(self.case.seed)
+        if self.task.full_pass:
+            self._evaluate_reference()
+        self.turns = Turns(self.send, self.set_turn, self.case.baseline.name)
+        for name in self.task.variants:
+            with self.turns.step(name, PREPARE):
+                self._prepare(name)
+        self._time()
+        if self.task.full_pass:
+            for name in self._standing():
+                with self.turns.step(name, PROFILE):
+                    self._profile(name)
+            for name in self._standing():
+                with self.turns.step(name, CHECK):
+                    self._check_again(name)
+            self.send(Warnings(self.device.limits()))
+            self._check_work()
+        self.turns.close()
+
+    def _standing(self) -> list[str]:
+        """The variants that have been prepared and have not failed."""
+        return [name for name in self.subjects if name not in self.turns.failed]
+
+    def _open_device(self) -> None:
+        if self.settings.worker.threads is not None:
+            torch.set_num_threads(self.settings.worker.threads)
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
             functorch: Any = importlib.import_module("torch._functorch.config")
             functorch.donated_buffer = False
         self.device = choose(self.case.device)
-        self.send("troubles", "", passed_over(self.case.device, self.device))
+        self.send(Warnings(passed_over(self.case.device, self.device)))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
-        self._place = self.device.torch_device()
-        self.inputs = self._inputs(self.case.seed)
-        self.send("device", "", {**self.device.describe(), "device": self.device.name})
-        self.send("environment", "", of_process())
-        if self.task.full_pass:
-            self._refer()
-        self.watch, self.state = Watch(), GlobalState()
-        for name in self.task.variants:
-            self._guarded(name, "prepare", self._prepare)
-        self._time()
-        if self.task.full_pass:
-            for name in list(self.subjects):
-                self._guarded(name, "profile", self._profile)
-                self._guarded(name, "check", self._check_again)
-            self.send("troubles", "", self.device.limits())
-            self._doubt_work()
-        for name, changes in self.changes.items():
-            self.send("note", name, _left_changed(sorted(changes)))
-        self.watch.close()
+        self.send(messages.DeviceOpened({**self.device.describe(), "device": self.device.name}))
+        self.send(messages.Environment(of_process()))
 
     def _inputs(self, seed: int) -> tuple[Any, ...]:
-        return make_inputs(self.case.operation, self.dtype, torch.Generator().manual_seed(seed))
+        """Inputs on the CPU, the same ones for the same seed."""
+        return make_inputs(self.operation, self.dtype, torch.Generator().manual_seed(seed))
 
-    def _refer(self) -> None:
-        """Evaluates the reference; what is wrong with the declaration is its author's, so a UsageError."""
-        operation = self.case.operation
-        declaration.check_inputs(operation, self.inputs, self.dtype)
-        for variant in operation.variants:
-            if variant.name in self.task.variants and not unmet(variant, self.device):
-                declaration.check_signature(variant, self.inputs)
-        self.work = declared_work(operation, self.dtype, self.case.mode)
-        self.send("work", "", self.work)
-        if operation.reference is not None:
-            self.expected = self._expect(self.inputs)
+    def _evaluate_reference(self) -> None:
+        """Checks what the operation's author declares, and evaluates the reference."""
+        operation_checks.check_inputs(self.operation, self.inputs, self.dtype)
+        for variant in self.operation.variants:
+            if variant.name in self.task.variants and not variant.unmet(self.device.name):
+                operation_checks.check_signature(variant, self.inputs)
+        self.work = declared_work(self.operation, self.dtype, self.case.mode)
+        self.send(messages.Work(None if self.work is None else dict(self.work)))
+        if self.operation.reference is not None:
+            self._expect(self.case.seed)
 
-    def _expect(self, inputs: tuple[Any, ...]) -> Expected:
-        operation = self.case.operation
-        reference = resolve(operation.reference, "op.reference")  # type: ignore[arg-type]
-        try:
-            return expect(reference, inputs, self.case.mode, self.dtype, self.case.seed, operation.tolerance)
-        except Exception as error:
-            raise UsageError(
-                f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
-            ) from error
-
-    def _guarded(self, name: str, step: str, work: Callable[[str], None]) -> bool:
-        """Runs one step of one variant; whatever it raises is its own failure."""
-        self.set_turn(name)
-        self.send("step", name, step)
-        try:
-            with torch.enable_grad():
-                work(name)
-        except UsageError:
-            raise
-        except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
-            self._fail(name, step, error)
-            return False
-        finally:
-            self._restore(name, everything=True)
-        self.set_turn("")
-        return True
-
-    def _restore(self, name: str, everything: bool = False) -> None:
-        changed = self.state.restore_all() if everything else self.state.restore()
-        if changed:
-            self.changes.setdefault(self.case.baseline.name if name == CONTROL else name, set()).update(changed)
-
-    def _fail(self, name: str, step: str, error: BaseException) -> None:
-        self.subjects.pop(name, None)
-        with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
-            traceback.print_exception(error, file=sys.stderr)
-        self.send("status", name, (FAILED, failure(step, error)))
+    def _expect(self, seed: int) -> Expected:
+        """What the reference gives for the inputs of a seed; evaluated once."""
+        if seed not in self.expected:
+            reference = resolve(self.operation.reference, "op.reference")  # type: ignore[arg-type]
+            try:
+                self.expected[seed] = expect(
+                    reference, self._inputs(seed), self.case.mode, self.dtype, self.case.seed, self.operation.tolerance
+                )
+            except Exception as error:
+                raise UsageError(
+                    f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
+                ) from error
+        return self.expected[seed]
 
     def _prepare(self, name: str) -> None:
-        variant = self.case.operation.variant(name)
-        reason = unmet(variant, self.device)
+        """Calls a variant for the first time, which may compile it, and compares its outputs with the reference's."""
+        variant = self.operation.variant(name)
+        reason = variant.unmet(self.device.name)
         if reason:
-            self.send("status", name, (SKIPPED, reason))
+            self.send(Status(name, SKIPPED, reason))
             return
         subject = self._subject(name, bind(variant, self.device))
-        self.watch.restart()
+        self.turns.watch.restart()
         start = time.perf_counter()
         outputs = subject()
         self.device.synchronize()
         seconds = time.perf_counter() - start
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
-            cost = self.watch.cost(seconds, bool(dynamic))
-            cost = replace(cost, graphs=cost.graphs + subject.backward_graphs())
-            self.send("compile", name, asdict(cost))
+            cost = self.turns.watch.cost(seconds, bool(dynamic))
+            self.send(Compiled(name, replace(cost, graphs=cost.graphs + subject.backward_graphs())))
             if cost.degraded:
-                self.send("status", name, (DEGRADED, cost.degraded))
+                self.send(Status(name, DEGRADED, cost.degraded))
         self.subjects[name] = subject
-        if self.expected is not None:
-            finding = examine(subject, outputs, self.inputs, self.expected, self.device)
-            if finding.reason and finding.error is None and variant is self.case.baseline:
-                raise declaration.disagreement(self.case.operation, resolve(variant.fn, "op.baseline"), finding.reason)
-            self.send("finding", name, asdict(finding))
-            if finding.random:
-                self.random.add(name)
-            if finding.reason:
-                self.wrong.add(name)
-                self.send("status", name, (WRONG, finding.reason))
-                subject.refresh(self.inputs)
+        if self.expected:
+            self._check(subject, outputs)
 
     def _subject(self, name: str, function: Callable[..., Any]) -> Subject:
-        mine = [own(value, with_gradient=True, device=self._place) for value in self.inputs]
-        return Subject(name, function, mine, self.case.mode, self.case.seed)
+        """A subject with inputs of its own."""
+        device = self.device.torch_device()
+        inputs = [own(value, with_gradient=True, device=device) for value in self.inputs]
+        return Subject(name, function, inputs, self.case.mode, self.case.seed)
+
+    def _check(self, subject: Subject, outputs: tuple[Any, ...]) -> None:
+        variant = self.operation.variant(subject.name)
+        finding = examine(subject, outputs, self.inputs, self._expect(self.case.seed), self.device)
+        if finding.reason and finding.error is None and variant is self.case.baseline:
+            function = resolve(variant.fn, "op.baseline")
+            raise operation_checks.disagreement(self.operation, function, finding.reason)
+        self.send(Checked(subject.name, finding))
+        if finding.random or finding.reason:
+            self.unchecked.add(subject.name)
+        if finding.reason:
+            self.send(Status(subject.name, WRONG, finding.reason))
+            subject.refresh(self.inputs)
+        if variant.compile is None:  # one that compiles may do so again
+            self.call_seconds[subject.name] = subject.call_s
 
     def _time(self) -> None:
-        """Times all variants, and the baseline once more under a hidden name."""
+        """Times all variants in rounds, and the baseline once more under a hidden name."""
+        timed = [self.subjects[name] for name in self._standing()]
         baseline = self.subjects.get(self.case.baseline.name)
-        twin = [self._subject(CONTROL, baseline.function)] if baseline is not None else []
-        timed = [*self.subjects.values(), *twin]
+        if baseline in timed:
+            timed.append(self._subject(CONTROL, baseline.function))
+            self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
         if not timed:
             return
-        latency = self.task.settings.latency
+        latency = self.settings.latency
+        turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
         seed = self.case.seed * 1000 + self.task.replicate
-        failed, after = self._failed_timing, self._after_turn
-        sampler = Sampler(timed, self.device, self.case.mode, latency.cache, seed, failed, self.set_turn, after)
+        sampler = Sampler(timed, self.device, latency.cache, seed, turn, self.call_seconds)
         sampler.warm()
-        self.watch.restart()
-        self.compiled.clear()
-        troubles = Interference()
-        samples = sampler.rounds(self.task.seconds)
-        self.send("troubles", "", troubles.seen())
-        self.send("samples", "", [(s.variant, s.round, s.calls, s.seconds) for s in samples])
-        self._compiled_while_timed()
+        minimum = sampler.min_rounds(latency.seconds / latency.processes)
+        slowest = max(sampler.blocks, key=lambda name: sampler.blocks[name].call_s, default=None)
+        if minimum < MIN_ROUNDS and slowest is not None and sampler.blocks[slowest].call_s >= LONG_S:
+            self.send(Slow(slowest, sampler.blocks[slowest].call_s, minimum))
+        self.turns.forget_compiles()
+        interference = Interference()
+        samples = sampler.rounds(self.task.seconds, minimum)
+        self.send(Warnings(interference.seen()))
+        self.send(Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
+        self.call_seconds = fastest(samples)
+        self._send_compiles()
 
-    def _failed_timing(self, name: str, error: BaseException) -> None:
-        self._fail(self.case.baseline.name if name == CONTROL else name, "latency", error)
-
-    def _after_turn(self, name: str) -> None:
-        self._restore(name)
-        compiles, limit = self.watch.news()
-        self.compiled[name] += compiles
-        if limit:
-            self.limits[name] = limit
-
-    def _compiled_while_timed(self) -> None:
-        for name in self.subjects:
-            count, limit = self.compiled[name], self.limits.get(name)
-            if self.case.operation.variant(name).compile is not None or count:
-                self.send("recompiles", name, count)
+    def _send_compiles(self) -> None:
+        """Sends who compiled while it was timed."""
+        for name in self._standing():
+            count, limit = self.turns.compiles[name], self.turns.limits.get(name)
+            if self.operation.variant(name).compile is not None or count:
+                self.send(Recompiled(name, count))
             if limit:
-                self.send("status", name, (DEGRADED, limit))
+                self.send(Status(name, DEGRADED, limit))
             elif count:
-                why = "; ".join(self.watch.recompile_reasons()) or "Dynamo gave no reason"
-                self.send("status", name, (DEGRADED, f"compiled {count} times while it was timed: {why}"))
+                why = "; ".join(self.turns.watch.recompile_reasons()) or "Dynamo gave no reason"
+                self.send(Status(name, DEGRADED, f"compiled {count} times while it was timed: {why}"))
 
     def _profile(self, name: str) -> None:
-        subject, settings = self.subjects[name], self.task.settings
         folder = self.task.traces / trace.folder_name(name)
         folder.mkdir(parents=True, exist_ok=True)
-        call, grad = subject.timed(), self.case.mode != "forward"
+        call, grad = self.subjects[name].timed(), self.case.mode != "forward"
+        settings, note = shortened(self.settings.profile, self.call_seconds.get(name, 0.0))
+        if note:
+            self.send(Note(name, note))
         self.device.clear_fallbacks()  # from here to the end of the profile only this variant's own calls run
         with torch.set_grad_enabled(grad):
-            seen = probe(call, self.device)
-            peak = seen.peak_bytes if not self.device.accelerator else self._peak(call)
-        self.send("peak", name, peak)
-        profile = record(call, self.device, settings.profile, settings.neuron, folder, seen.events, grad)
+            probed = probe(call, self.device)
+            peak = self._peak_memory(call) if self.device.accelerator else probed.peak_bytes
+        self.send(Peak(name, peak))
+        profile = record(call, self.device, settings, self.settings.neuron, folder, probed.events, grad)
         fallbacks = self.device.fallbacks()
-        self.send("profile", name, asdict(profile))
-        life = timeline.analyse(trace.from_file(folder / "trace.json"))
-        self.send("timeline", name, life and asdict(life))
+        self.send(Profiled(name, profile, timeline.analyse(trace.from_file(folder / "trace.json"))))
         if fallbacks:
-            self.send("status", name, (DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
+            self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 
-    def _peak(self, call: Callable[[], Any]) -> int | None:
+    def _peak_memory(self, call: Callable[[], Any]) -> int | None:
         """The most memory that a call holds beyond what was allocated before it."""
         self.device.synchronize()
         self.device.reset_peak_memory()
@@ -244,71 +245,48 @@ class _Session:
 
     def _check_again(self, name: str) -> None:
         """On other contents in the same tensors."""
-        if self.expected is None or name in self.random | self.wrong:
-            return
-        inputs = self._inputs(self.case.seed + 1)
-        if not hasattr(self, "_renewed"):
-            self._renewed = self._expect(inputs)
-        reason = reexamine(self.subjects[name], inputs, self._renewed, self.device)
-        if reason:
-            self.send("again", name, reason)
+        if self.expected and name not in self.unchecked:
+            seed = self.case.seed + 1
+            reason = reexamine(self.subjects[name], self._inputs(seed), self._expect(seed), self.device)
+            if reason:
+                self.send(Status(name, WRONG, reason))
 
-    def _doubt_work(self) -> None:
-        """Holds the declared work against what torch counts of the eager variants, and against the tensors."""
-        operation, work = self.case.operation, self.work
-        if work is None:
+    def _check_work(self) -> None:
+        """Compares the declared work with what torch counts of the eager variants, and with the tensors."""
+        if self.work is None:
             return
         counted = []
-        for name, subject in self.subjects.items():
-            if operation.variant(name).compile is None:
-                self.set_turn(name)
-                counted.append(declaration.count_flops(subject))
-                self.set_turn("")
-        found = [declaration.doubt_flops(operation, work, [count for count in counted if count is not None])]
-        if self.expected is not None:
-            found.append(declaration.doubt_bytes(operation, work, self.inputs, self.expected, self.case.mode))
-        self.send("troubles", "", [doubt for doubt in found if doubt])
+        for name in self._standing():
+            slow = self.call_seconds.get(name, 0.0) >= PROFILE_S
+            if self.operation.variant(name).compile is None and not slow:
+                with self.turns.turn(name, CHECK, grad=True):
+                    counted.append(operation_checks.count_flops(self.subjects[name]))
+        known = [count for count in counted if count is not None]
+        doubts = [operation_checks.doubt_flops(self.operation, self.work, known)]
+        if self.expected:
+            expected = self._expect(self.case.seed)
+            doubts.append(
+                operation_checks.doubt_bytes(self.operation, self.work, self.inputs, expected, self.case.mode)
+            )
+        self.send(Warnings([doubt for doubt in doubts if doubt]))
 
 
-def _left_changed(what: list[str]) -> str:
-    return (
-        f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
-        "they were put back after each of its turns; let the variant put them back itself"
-    )
+def fastest(samples: list[Sample]) -> dict[str, float]:
+    """Seconds per call of each variant in its fastest block."""
+    seconds: dict[str, float] = {}
+    for sample in samples:
+        seconds[sample.variant] = min(sample.seconds, seconds.get(sample.variant, sample.seconds))
+    return seconds
 
 
-def unmet(variant: Variant, device: Device) -> str | None:
-    """Why a variant cannot run here, or None."""
-    if variant.devices and device.name not in variant.devices:
-        return f"only for {', '.join(variant.devices)}, not {device.name}"
-    for module in variant.requires:
-        try:
-            importlib.import_module(module)
-        except Exception as error:  # a package that is broken is not there either
-            return f"requires {module}: {one_line(error)}"
-    return None
-
-
-STEPS = {
-    "prepare": "in its first calls",
-    "latency": "while it was timed",
-    "profile": "while it was profiled",
-    "check": "when called again",
-}
-
-
-def failure(step: str, error: BaseException) -> str:
-    """What a row says of an exception: its kind, its first line, and the step it came in."""
-    if isinstance(error, SystemExit):
-        return f"called sys.exit({error.code!r}) ({STEPS[step]})"
-    kind = type(error).__name__
-    return f"{kind}: {_telling(error)} ({STEPS[step]})"
-
-
-def _telling(error: BaseException) -> str:
-    """The line of a message that says what happened; a compiler's failure buries it."""
-    with contextlib.suppress(Exception):
-        for line in map(str.strip, str(error).splitlines()):
-            if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
-                return one_line(line.removeprefix("Explanation: "))
-    return one_line(error)
+def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:
+    """The profiler's schedule for calls of so many seconds, and a note where it is shorter than the one set."""
+    calls = max(1, int(PROFILE_S / call_s)) if call_s > 0 else settings.wait + settings.warmup + settings.active
+    if calls >= settings.wait + settings.warmup + settings.active:
+        return settings, None
+    active = min(settings.active, calls)
+    shorter = replace(settings, wait=0, warmup=0, active=active)
+    if active == settings.active:
+        return shorter, None
+    recorded = f"recorded {active} call{'s' if active > 1 else ''}"
+    return shorter, f"{recorded} in place of profile.active={settings.active}: one call takes {call_s:.2g} s"

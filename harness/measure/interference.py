@@ -36,33 +36,33 @@ class Interference:
         return steal, busy - (_own_seconds() - self._own) / elapsed
 
     def seen(self) -> list[str]:
-        """One line for each trouble: what was seen, its likely cause, what to try."""
+        """A warning for each kind of interference: what was seen, its likely cause, what to try."""
         elapsed = max(time.perf_counter() - self._start, 1e-3)
         faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
         steal, foreign = self._lost()
-        troubles = []
+        warnings = []
         if faults > FAULTS_PER_SECOND:
-            troubles.append(
+            warnings.append(
                 f"{faults:,.0f} page faults a second while timing: memory is given back and taken again; "
                 "try worker.env.LD_PRELOAD with jemalloc or tcmalloc"
             )
         if steal > STEAL_SHARE:
-            troubles.append(
+            warnings.append(
                 f"the hypervisor withheld {steal:.0%} of a core while timing: neighbours on this host; "
                 "try a dedicated machine, or more latency.seconds"
             )
         if foreign > FOREIGN_CORES:
-            troubles.append(
+            warnings.append(
                 f"other processes used {foreign:.1f} cores while timing: they share caches and cores; "
                 "end them, or give latency.seconds more"
             )
         clock = _frequency()
         if clock and self._clock and clock < SLOWDOWN * self._clock:
-            troubles.append(
+            warnings.append(
                 f"the clock fell from {self._clock:.0f} to {clock:.0f} MHz while timing: heat or power limits; "
                 "try a fixed frequency, or a cooler machine"
             )
-        return troubles
+        return warnings
 
 
 def _own_seconds() -> float:

@@ -2,16 +2,18 @@
 
 On a shared machine order is bias: load drifts while variants wait for their turn. So every round times a block of
 each variant, and ratios are taken within rounds. Two unrecorded calls before each block pay for the switch between
-variants.
+variants. Where a call is long, it is a block of its own, and the switch is nothing beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 
@@ -20,10 +22,13 @@ from harness.measure.subject import Subject
 
 UNRECORDED = 2
 SETTLING = 0.25  # a compiled call gets a tenth faster over its first thousand calls
-LEAST_CALLS = 5
+MIN_CALLS = 5
 BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call to it
-MOST_CALLS = 10_000
-LEAST_ROUNDS = 5
+MAX_CALLS = 10_000
+LONG_S = 5e-3  # of a call: a block need not hold several of them
+SLOW_S = 0.1  # of a call: longer than a preemption, or what a switch between variants costs
+MIN_ROUNDS = 5
+MAX_WARM_UPS = 16  # more than Dynamo's recompile limit, past which a call no longer compiles
 
 
 @dataclass(frozen=True)
@@ -36,116 +41,153 @@ class Sample:
     seconds: float
 
 
+@dataclass
+class Turn:
+    """What came of one turn of a variant; known when it has ended."""
+
+    failed: bool = False
+    compiles: int = 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """How a variant is timed in each round: so many calls, after so many that are not recorded."""
+
+    calls: int
+    unrecorded: int
+    call_s: float  # seconds per call, as far as it is known before
+
+    @property
+    def seconds(self) -> float:
+        """What it takes."""
+        return (self.calls + self.unrecorded) * self.call_s
+
+
+def block(call_s: float) -> Block:
+    """The block for calls of so many seconds."""
+    fewest = min(MIN_CALLS, int(LONG_S / call_s)) if call_s > 0 else MIN_CALLS
+    calls = min(max(1, fewest, round(BLOCK_S / max(call_s, 1e-9))), MAX_CALLS)
+    unrecorded = UNRECORDED if call_s < LONG_S else 1 if call_s < SLOW_S else 0
+    return Block(calls, unrecorded, call_s)
+
+
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    A subject that raises is reported to `failed` and left out from then on. `set_turn` is told whose turn it is;
-    `restore` puts back the global state that its turn has changed.
+    `turn` is a context in which a subject of that name is called, and which ends what the subject raises: it is left
+    out from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
+    called to find out.
     """
 
     def __init__(
         self,
         subjects: Sequence[Subject],
         device: Device,
-        mode: str,
         cache: str,
         seed: int,
-        failed: Callable[[str, BaseException], None],
-        set_turn: Callable[[str], None],
-        restore: Callable[[str], None],
+        turn: Callable[[str], AbstractContextManager[Turn]],
+        call_seconds: Mapping[str, float],
     ):
         self._subjects = list(subjects)
-        self._device, self._grad, self._random = device, mode != "forward", random.Random(seed)
+        self._device, self._turn, self._random = device, turn, random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
-        self._failed, self._set_turn, self._restore = failed, set_turn, restore
-        self._begun = time.perf_counter()
+        self._call_seconds = call_seconds
+        self._started = time.perf_counter()
         self._calls: dict[str, Callable[[], object]] = {}
-        self._number: dict[str, int] = {}
+        self.blocks: dict[str, Block] = {}  # of those that are still timed
 
     def warm(self) -> None:
-        """Calls each subject until its block size is known; what compiles late does so here."""
-        self._begun = time.perf_counter()
+        """Calls each subject until its block is known; what compiles late does so here."""
+        self._started = time.perf_counter()
         for subject in self._subjects:
-            self._guarded(subject.name, partial(self._enter, subject))
+            for _ in range(MAX_WARM_UPS):
+                with self._turn(subject.name) as turn:
+                    call = subject.timed()
+                    block = self._block(call, self._call_seconds.get(subject.name, 0.0))
+                    self._calls[subject.name], self.blocks[subject.name] = call, block
+                if turn.failed or not turn.compiles:  # one that compiled says nothing of the next
+                    break
+            if turn.failed:
+                self._leave_out(subject.name)
 
-    def rounds(self, seconds: float) -> list[Sample]:
-        """Samples of whole rounds: at least a few, then as many as fit into `seconds`.
+    def min_rounds(self, limit: float) -> int:
+        """How many rounds are taken however little time there is: a few, or what fits into `limit` seconds, or one."""
+        return max(1, min(MIN_ROUNDS, int(limit / max(self._round_s(), 1e-9))))
 
-        A quarter of them, from the start of `warm` on, settles what only calls can, and is not recorded.
+    def rounds(self, seconds: float, minimum: int) -> list[Sample]:
+        """Samples of whole rounds: so many as fit into `seconds`, and the `minimum` at least.
+
+        A quarter of the seconds, from the start of `warm` on, settles what only calls can, and is not recorded.
         """
-        self._rounds(self._begun + SETTLING * seconds, 0)
-        return self._rounds(time.perf_counter() + (1 - SETTLING) * seconds, LEAST_ROUNDS)
+        self._rounds(self._started + SETTLING * seconds, 0)
+        return self._rounds(time.perf_counter() + (1 - SETTLING) * seconds, minimum)
 
-    def _rounds(self, until: float, least: int) -> list[Sample]:
+    def _round_s(self) -> float:
+        """Seconds that a round takes, as far as it is known before."""
+        return sum(block.seconds for block in self.blocks.values())
+
+    def _rounds(self, until: float, minimum: int) -> list[Sample]:
         samples: list[Sample] = []
         done = 0
-        while self._calls and (done < least or time.perf_counter() < until):
+        while self._calls and (done < minimum or time.perf_counter() + self._round_s() <= until):
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
-                taken = self._guarded(name, partial(self._block, name, self._calls[name]))
-                if taken is not None:
-                    samples.append(Sample(name, done, self._number[name], taken))
+                with self._turn(name) as turn, no_garbage_collection():
+                    seconds = self._time(self._calls[name], self.blocks[name])
+                    samples.append(Sample(name, done, self.blocks[name].calls, seconds))
+                if turn.failed:
+                    self._leave_out(name)
             done += 1
         return samples
 
-    def _enter(self, subject: Subject) -> None:
-        call = subject.timed()
-        self._number[subject.name] = self._block_size(call)
-        self._calls[subject.name] = call
+    def _leave_out(self, name: str) -> None:
+        self._calls.pop(name, None)
+        self.blocks.pop(name, None)
 
-    def _guarded(self, name: str, work: Callable[[], float | None]) -> float | None:
-        self._set_turn(name)
-        try:
-            with torch.set_grad_enabled(self._grad):
-                return work()
-        except BaseException as error:  # whatever it raises is its own
-            self._calls.pop(name, None)
-            self._failed(name, error)
-            return None
-        finally:
-            self._restore(name)
-            self._set_turn("")
-
-    def _block(self, name: str, call: Callable[[], object]) -> float:
-        number = self._number[name]
-        synchronize, clock = self._device.synchronize, time.perf_counter
-        if self._flush is not None:
-            return self._cold(call)
-        for _ in range(UNRECORDED):
+    def _time(self, call: Callable[[], object], block: Block) -> float:
+        """Seconds per call of a block."""
+        for _ in range(block.unrecorded):
             call()
+        if self._flush is not None:  # so that the cache holds none of its data; not timed
+            self._flush()
+        return self._elapsed(call, block.calls) / block.calls
+
+    def _elapsed(self, call: Callable[[], object], number: int) -> float:
+        synchronize, clock = self._device.synchronize, time.perf_counter
         synchronize()
         start = clock()
         for _ in range(number):
             call()
         synchronize()
-        return (clock() - start) / number
+        return clock() - start
 
-    def _cold(self, call: Callable[[], object]) -> float:
-        """One call with a cache that holds none of its data; the flush is not timed."""
-        call()
-        self._flush()  # type: ignore[misc]
-        self._device.synchronize()
-        start = time.perf_counter()
-        call()
-        self._device.synchronize()
-        return time.perf_counter() - start
-
-    def _block_size(self, call: Callable[[], object]) -> int:
-        """Calls in a block, so that it is long enough for the clock."""
-        if self._flush is not None:
-            return 1
+    def _block(self, call: Callable[[], object], known: float) -> Block:
+        """Finds how long a call takes, by the faster of two probes: one that was preempted would say too much."""
+        if known >= SLOW_S:
+            return block(known)
         number = 1
         while True:
-            self._device.synchronize()
-            start = time.perf_counter()
-            for _ in range(number):
-                call()
-            self._device.synchronize()
-            elapsed = time.perf_counter() - start
-            if elapsed >= BLOCK_S / 2 or number >= MOST_CALLS:
-                return min(max(LEAST_CALLS, round(number * BLOCK_S / max(elapsed, 1e-9))), MOST_CALLS)
+            elapsed = self._elapsed(call, number)
+            if BLOCK_S / 2 <= elapsed < SLOW_S:
+                elapsed = min(elapsed, self._elapsed(call, number))
+            if elapsed >= BLOCK_S / 2 or number >= MAX_CALLS:
+                break
             number *= 4
+        found = block(elapsed / number)
+        return found if self._flush is None else Block(1, min(found.unrecorded, 1), found.call_s)
+
+
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Keeps Python's garbage collector, whose full pass may take a tenth of a second, out of what is timed."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _flusher(device: Device) -> Callable[[], object]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import types
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from operator import getitem, itemgetter
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from harness.configuration.operation import Variant, resolve
 from harness.devices.base import Device
 
 Outputs = tuple[Any, ...]
+Path = tuple[Any, ...]  # the keys and positions that lead to a value within nested outputs
 
 
 class Subject:
@@ -36,10 +39,23 @@ class Subject:
         self.inputs = [own(value, with_gradient=mode != "forward") for value in inputs]
         self._leaves = [value for value in self.inputs if isinstance(value, torch.Tensor) and value.requires_grad]
         self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
+        self._seconds: list[float] = []
+        self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
         self._upstream: list[torch.Tensor] | None = None
 
     def __call__(self) -> Outputs:
+        start = time.perf_counter()
+        outputs = self._call()
+        self._seconds.append(time.perf_counter() - start)
+        return outputs
+
+    @property
+    def call_s(self) -> float:
+        """Seconds of its fastest call; 0 where it had but one, which may have compiled or loaded something."""
+        return min(self._seconds) if len(self._seconds) > 1 else 0.0
+
+    def _call(self) -> Outputs:
         if self.mode == "forward":
             with torch.no_grad():
                 return self._outputs()
@@ -53,17 +69,22 @@ class Subject:
     def _outputs(self) -> Outputs:
         outputs = self.function(*self.inputs)
         self.keys = keys(outputs)
+        self._paths = [path for path, value in _leaves(outputs) if _has_gradient(value)]
         return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
-        """The call itself, with as little of ours around it as the mode permits; grad mode is the caller's."""
+        """The call itself, as a loop of one's own would make it, with nothing of ours in it; grad mode is the caller's.
+
+        Values are left as autograd gives them: an input that takes no part has None for a gradient.
+        """
         if self.mode == "forward":
             return partial(self.function, *self.inputs)
-        if self.mode == "backward":
+        if not self._seconds or (self.mode == "backward" and self._graph is None):
             self()
+        if self.mode == "backward":
             outputs, upstream = self._graph  # type: ignore[misc]
             return partial(torch.autograd.grad, outputs, self._leaves, upstream, retain_graph=True, allow_unused=True)
-        return self.__call__
+        return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
 
     def refresh(self, inputs: Sequence[Any]) -> None:
         """Writes new contents into the same tensors, at the same addresses."""
@@ -106,7 +127,7 @@ class Subject:
 
     def _differentiable(self, outputs: Outputs) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """The outputs that have a gradient, and a fixed upstream gradient for each."""
-        grown = [output for output in outputs if isinstance(output, torch.Tensor) and output.requires_grad]
+        grown = [output for output in outputs if _has_gradient(output)]
         if not grown or not self._leaves:
             raise ValueError(
                 f"nothing to differentiate in mode {self.mode}: no output depends on an input with gradient"
@@ -133,11 +154,7 @@ def bind(variant: Variant, device: Device) -> Callable[..., Any]:
 
 def flatten(outputs: Any) -> Outputs:
     """Outputs as a flat tuple, whatever the function returned."""
-    if isinstance(outputs, (tuple, list)):
-        return tuple(leaf for output in outputs for leaf in flatten(output))
-    if isinstance(outputs, dict):  # by key, whatever the order they were put in
-        return tuple(leaf for key in sorted(outputs, key=str) for leaf in flatten(outputs[key]))
-    return (outputs,)
+    return tuple(value for _, value in _leaves(outputs))
 
 
 def keys(outputs: Any) -> tuple[str, ...]:
@@ -162,6 +179,45 @@ def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
     # made in float32 whatever the dtype, so that the reference sees the same values
     values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
     return values.bfloat16().to(output.dtype).to(output.device)
+
+
+def _forward_backward(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    leaves: list[torch.Tensor],
+    upstream: list[torch.Tensor],
+    paths: list[Path],
+) -> Callable[[], Any]:
+    """Both passes in one call, which runs no Python of ours but itself unless outputs are nested."""
+    grad = torch.autograd.grad
+    if paths == [()]:
+        (gradient,) = upstream
+        return lambda: grad(function(*inputs), leaves, gradient, allow_unused=True)
+    if all(len(path) == 1 for path in paths):
+        select = itemgetter(*(key for (key,) in paths))
+        return lambda: grad(select(function(*inputs)), leaves, upstream, allow_unused=True)
+
+    def nested() -> Any:
+        outputs = function(*inputs)
+        return grad([reduce(getitem, path, outputs) for path in paths], leaves, upstream, allow_unused=True)
+
+    return nested
+
+
+def _leaves(outputs: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The values in nested outputs, and where they are; those of a dict by key, whatever the order they were put in."""
+    if isinstance(outputs, (tuple, list)):
+        for position, output in enumerate(outputs):
+            yield from _leaves(output, (*path, position))
+    elif isinstance(outputs, dict):
+        for key in sorted(outputs, key=str):
+            yield from _leaves(outputs[key], (*path, key))
+    else:
+        yield path, outputs
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _own_code(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from harness.devices import neuron_explorer as explorer
 from harness.results import roofline, statistics
 from harness.results.folder import Document
 from harness.results.measurement import CONTROL, DEGRADED, OK
-from harness.results.statistics import Interval
+from harness.results.statistics import Interval, StoppingRule
 
 COLD = 4  # a first compile that takes as many times as long as later ones found no code in a cache
 TOO_FAST_US = 0.05  # a call this short is the loop around it
@@ -42,14 +42,18 @@ def comparison(document: Document) -> list[Row]:
     """The rows of comparison.csv, in the order of the configuration."""
     case, latency = document["case"], document["config"]["latency"]
     every = _every(document)
-    seconds = statistics.undisturbed(every, CONTROL)
+    seconds = statistics.without_noisy_rounds(every, CONTROL)
     rows = document["measurements"]
     base = next(row for row in rows if row["variant"] == case["baseline"])
     reference = seconds[case["baseline"]] if base["status"] in (OK, DEGRADED) and not base["no_op"] else []
-    confidence = statistics.level(latency["confidence"], len(rows) - 1)
+    rule = StoppingRule(
+        latency["processes"], latency["max_processes"], latency["seconds"], latency["precision"], latency["confidence"]
+    )
+    comparisons = sum(row["variant"] != case["baseline"] and claimable(row) for row in rows)
     floor = _floor(every[case["baseline"]] if reference else [], every[CONTROL], latency)
     table = [
-        _row(document, row, seconds[row["variant"]], reference, confidence, floor) | _quantiles(every[row["variant"]])
+        _row(document, row, seconds[row["variant"]], reference, rule, comparisons, floor)
+        | _quantiles(every[row["variant"]])
         for row in rows
     ]
     baseline = next(row for row in table if row["variant"] == case["baseline"])
@@ -78,9 +82,14 @@ def samples(document: Document) -> list[Row]:
     ]
 
 
+def claimable(measurement: Mapping[str, Any]) -> bool:
+    """Whether a ratio to the baseline may be claimed of a variant."""
+    return measurement["status"] == OK and measurement["comparable"] and not measurement["no_op"]
+
+
 def by_process(document: Document) -> dict[str, list[np.ndarray]]:
     """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
-    return statistics.undisturbed(_every(document), CONTROL)
+    return statistics.without_noisy_rounds(_every(document), CONTROL)
 
 
 def _every(document: Document) -> dict[str, list[np.ndarray]]:
@@ -94,7 +103,8 @@ def _row(
     measurement: Mapping[str, Any],
     seconds: list[np.ndarray],
     baseline: list[np.ndarray],
-    confidence: float,
+    rule: StoppingRule,
+    comparisons: int,
     floor: float,
 ) -> Row:
     case = document["case"]
@@ -109,14 +119,15 @@ def _row(
         "mode": case["mode"],
         **{f"dim_{name}": size for name, size in case["dims"].items()},
         **dict.fromkeys(AFTER_DIMS),
-        **_latency(seconds, confidence),
+        **_latency(seconds, rule.confidence),
     }
     row |= _ratio(
         measurement,
         case["baseline"],
         row["latency_us"],
         statistics.paired(baseline, seconds) if baseline else [],
-        confidence,
+        rule,
+        comparisons,
         floor,
     )
     row |= {name: profile.get(name) for name in ("device_time_us", "operator_calls", "device_executions")}
@@ -173,7 +184,8 @@ def _ratio(
     baseline: str,
     latency_us: float | None,
     pairs: list[np.ndarray],
-    confidence: float,
+    rule: StoppingRule,
+    comparisons: int,
     floor: float,
 ) -> Row:
     """Speedup and verdict; neither has a meaning for a variant that is wrong, no_op or too fast to time."""
@@ -182,13 +194,12 @@ def _ratio(
         return {"verdict": None}
     if measurement["variant"] == baseline:
         return {"speedup": 1.0, "speedup_lo": 1.0, "speedup_hi": 1.0, "verdict": "baseline"}
-    ratio = statistics.interval(pairs, confidence)
-    comparable = measurement["status"] == OK and measurement["comparable"]
+    ratio = rule.interval(pairs, comparisons)
     return {
         "speedup": ratio.value,
         "speedup_lo": ratio.low,
         "speedup_hi": ratio.high,
-        "verdict": statistics.verdict(ratio, floor) if comparable else None,
+        "verdict": statistics.verdict(ratio, floor, len(pairs)) if claimable(measurement) else None,
     }
 
 

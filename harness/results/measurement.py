@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.measure.observations import CompileCost, Error, Profile, Timeline
+from harness.results.plain import from_plain
+
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
 SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one
 
@@ -19,17 +22,28 @@ class Measurement:
     variant: str
     status: str = OK
     reason: str | None = None
-    error: Mapping[str, float] | None = None  # correctness.Error
+    error: Error | None = None
     comparable: bool = True  # False: random, so that its correctness is not known
     no_op: bool = False  # hands back its input, or runs no operator: a ratio would have no meaning
-    compiles: list[Mapping[str, Any]] = field(default_factory=list)  # compiling.CompileCost of each process
+    compiles: list[CompileCost] = field(default_factory=list)  # one of each process
     recompiles: int | None = None  # while it was timed
-    profile: Mapping[str, Any] | None = None  # profile.Profile
-    timeline: Mapping[str, Any] | None = None
+    profile: Profile | None = None
+    timeline: Timeline | None = None
     peak_memory_bytes: int | None = None
+    probed: dict[str, Any] = field(default_factory=dict)  # columns that a probe has measured
     capture: Mapping[str, Any] | None = None  # capture.Capture: what Neuron's profiler left
     engines: Mapping[str, float] | None = None  # explorer.Summary's metrics
     notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Measurement:
+        """The measurement that results.json holds as `asdict` gives it."""
+        return from_plain(cls, plain)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether it takes part in comparisons: right, as declared, and of comparable outputs."""
+        return self.status == OK and self.comparable and not self.no_op
 
     def escalate(self, status: str, reason: str) -> None:
         """Takes the status, unless a worse one is known; reasons of equal weight are joined."""

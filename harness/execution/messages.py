@@ -1,0 +1,207 @@
+"""Messages: what a measuring process is given, and all that it can send back, as plain JSON.
+
+The parent imports no torch, and a process that dies loses nothing that it has sent; so each message is sent as soon
+as its content is known, and holds plain values only. `variant` is the row that a message is about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from harness.configuration.operation import Case
+from harness.configuration.settings import Settings
+from harness.measure.observations import CompileCost, Finding, Profile, Timeline
+from harness.results.plain import from_plain
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process's share of a case."""
+
+    case: Case
+    settings: Settings
+    variants: tuple[str, ...]  # to be measured, in the order of the configuration
+    replicate: int
+    full_pass: bool  # also checks, profiles and weighs the variants; once a case is enough
+    seconds: float  # of timing
+    traces: Path  # holds a folder for each variant
+    call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a variant begins."""
+
+    variant: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """A row is not `ok`."""
+
+    variant: str
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A variant was compiled."""
+
+    variant: str
+    cost: CompileCost
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A variant's outputs were compared with the reference's."""
+
+    variant: str
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """How often a variant compiled while it was timed."""
+
+    variant: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most memory that a call held; None: not known."""
+
+    variant: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A variant's calls were profiled."""
+
+    variant: str
+    profile: Profile
+    timeline: Timeline | None
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Values of further columns, by their names."""
+
+    variant: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A warning that stands with a variant's row."""
+
+    variant: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A call takes so long that the time for one process holds only so many rounds."""
+
+    variant: str
+    seconds: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Latency samples: variant, round, calls, seconds per call."""
+
+    rows: list[tuple[str, int, int, float]]
+
+
+@dataclass(frozen=True)
+class Warnings:
+    """Warnings about the case as a whole."""
+
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class DeviceOpened:
+    """The device that measures, as results describe it; `device` is the name that the command line knows it by."""
+
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What results say of the measuring process."""
+
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The FLOPs and bytes that the operation declares; None: it declares none."""
+
+    declared: dict[str, float] | None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A measured peak of the processor, a second; `busy`: others used it meanwhile."""
+
+    name: str
+    per_s: float
+    busy: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """The process has done its share: its last message."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The command or the operation is at fault, in one line: the process's last message."""
+
+    line: str
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The process cannot measure, through no variant's fault: its last message."""
+
+    line: str
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process ended without a last message, in the turn of `variant`, if anyone's."""
+
+    variant: str | None
+    how: str
+
+
+Message = (
+    Step | Status | Compiled | Checked | Recompiled | Peak | Profiled | Probed | Note | Slow
+    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Usage | Broken | Died
+)  # fmt: skip
+Send = Callable[[Message], None]
+
+_KINDS = {kind.__name__: kind for kind in get_args(Message)}
+
+
+def to_json(message: Message) -> bytes:
+    """A message as one line of JSON."""
+    return json.dumps([type(message).__name__, asdict(message)]).encode()
+
+
+def from_json(line: bytes) -> Message:
+    """The message that `to_json` gave the line of."""
+    name, plain = json.loads(line)
+    message: Message = from_plain(_KINDS[name], plain)
+    return message

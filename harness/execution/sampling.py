@@ -1,0 +1,219 @@
+"""Sampling: fresh processes measure a case's variants, until the ratios are known well enough or time is up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.operation import Case
+from harness.configuration.settings import LatencySettings, Settings
+from harness.devices import preflight
+from harness.execution.messages import (
+    Broken,
+    Checked,
+    Compiled,
+    DeviceOpened,
+    Died,
+    Done,
+    Environment,
+    Message,
+    Note,
+    Peak,
+    Probed,
+    Profiled,
+    Recompiled,
+    Samples,
+    Slow,
+    Status,
+    Step,
+    Task,
+    Usage,
+    Warnings,
+    Work,
+)  # fmt: skip
+from harness.execution.process import Process
+from harness.results import statistics
+from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
+
+SLOW_PROCESSES = 3  # are enough where calls are so slow that latency.processes of them do not fit latency.seconds
+
+Progress = Callable[[str], None]
+
+
+class Sampling:
+    """A case's measuring processes, one after the other, and all that they send."""
+
+    def __init__(self, case: Case, settings: Settings, folder: Path, progress: Progress):
+        self._case, self._settings, self._folder, self._progress = case, settings, folder, progress
+        self.rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
+        self.samples: list[list[Any]] = []  # variant, process, round, calls, seconds per call
+        self.device: dict[str, Any] = {}
+        self.environment: dict[str, Any] = {}
+        self.work: dict[str, float] | None = None
+        self.warnings: list[str] = []
+        self._slow: Slow | None = None
+        self._started = 0  # processes
+
+    def run(self) -> str:
+        """Starts processes until there is no need for another; says why it stopped.
+
+        Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+        """
+        latency = self._settings.latency
+        rule = statistics.StoppingRule(
+            latency.processes, latency.max_processes, latency.seconds, latency.precision, latency.confidence
+        )
+        complete, since = 0, time.monotonic()
+        while True:
+            names = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
+            if not names:
+                return "nothing left to time"
+            full_pass = complete == 0
+            complete += self._measure(names, full_pass)
+            if full_pass:
+                since = time.monotonic()  # what the first process does besides is not sampling
+            elapsed = time.monotonic() - since
+            reason = rule.reason(self.ratios(), complete, elapsed)
+            if reason is None and self._slow is not None and complete >= SLOW_PROCESSES and elapsed >= latency.seconds:
+                reason = f"latency.seconds={latency.seconds:g} are spent by {complete} processes of slow calls"
+            if reason is not None:
+                if self._slow is not None:
+                    self.warnings.append(_slow(self._slow, complete, latency))
+                return reason
+
+    def seconds(self) -> dict[str, list[Any]]:
+        """Each variant's samples by process, without the disturbed rounds."""
+        return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
+
+    def ratios(self) -> list[list[Any]]:
+        """The ratios by process of every variant that can be ranked: no others say how long to sample."""
+        seconds, baseline = self.seconds(), self._case.baseline.name
+        ranked = [name for name, row in self.rows.items() if name != baseline and row.ranked]
+        return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
+
+    def _measure(self, names: list[str], full_pass: bool) -> bool:
+        """Runs one process; False where it died and its variants have to be measured by another."""
+        latency, worker = self._settings.latency, self._settings.worker
+        task = Task(
+            case=self._case,
+            settings=self._settings,
+            variants=tuple(names),
+            replicate=self._started,
+            full_pass=full_pass,
+            seconds=latency.seconds / latency.max_processes,
+            traces=self._folder / "traces",
+            call_seconds=self._call_seconds(),
+        )
+        process = Process(
+            "harness.execution.worker:run",
+            task,
+            [*names, CONTROL],
+            self._case.device,
+            worker.env,
+            self._folder / "worker.log",
+            worker.timeout_s,
+            self._preload(),
+        )
+        self._started += 1
+        try:
+            for message in process.messages():
+                self._take(message)
+        finally:
+            process.end()
+        return isinstance(message, Done)
+
+    def _call_seconds(self) -> dict[str, float]:
+        fastest: dict[str, float] = {}
+        for name, _, _, _, seconds in self.samples:
+            fastest[name] = min(seconds, fastest.get(name, seconds))
+        return fastest
+
+    def _preload(self) -> list[str]:
+        """What the processes import before they are forked; what a compile needs takes longest."""
+        compiles = any(variant.compile is not None for variant in self._case.operation.variants)
+        return ["harness.execution.worker", "harness.execution.preload"] if compiles else ["harness.execution.worker"]
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Step(variant, name):
+                self._progress(f"{variant}: {name}")
+            case DeviceOpened(description):
+                if not self.device:
+                    self._admit(description["device"])
+                    self.device = description
+            case Environment(description):
+                self.environment = self.environment or description
+            case Work(declared):
+                self.work = declared
+            case Samples(rows):
+                self.samples += [[name, self._started - 1, *rest] for name, *rest in rows]
+            case Slow(variant, seconds, _):
+                self._progress(f"one call of {variant} takes {seconds:.2g} s")
+                self._slow = message if self._slow is None or message.seconds > self._slow.seconds else self._slow
+            case Warnings(lines):
+                self.warnings += lines
+            case Usage(line):
+                raise UsageError(line)
+            case Broken(line):
+                raise CaseError(f"{line}; see {self._folder / 'worker.log'}")
+            case Died(None, how):
+                raise CaseError(f"the measuring process {how}; see {self._folder / 'worker.log'}")
+            case Died(str(name), how):
+                self.rows[self._case.baseline.name if name == CONTROL else name].escalate(FAILED, how)
+            case Done():
+                pass
+            case _:
+                record(self.rows, message)
+
+    def _admit(self, device: str) -> None:
+        """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
+        for finding in preflight.findings(device, {**os.environ, **self._settings.worker.env}):
+            if finding.unfit and self._settings.doctor == "refuse":
+                raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
+            self.warnings.append(finding.line)
+
+
+def record(rows: dict[str, Measurement], message: Message) -> None:
+    """Writes a message about one variant into its row; any other message changes nothing."""
+    match message:
+        case Status(variant, status, reason):
+            rows[variant].escalate(status, reason)
+        case Compiled(variant, cost):
+            rows[variant].compiles.append(cost)
+            if cost.graph_breaks:
+                rows[variant].note(
+                    f"graph breaks ({cost.graph_breaks}) split it into {cost.graphs} graphs: "
+                    f"{'; '.join(cost.break_reasons)}; compile.fullgraph=true refuses what breaks"
+                )
+        case Checked(variant, finding):
+            row = rows[variant]
+            row.error, row.comparable, row.no_op = finding.error, not finding.random, finding.no_op
+            if finding.random:
+                row.reason = "not comparable: it draws random numbers, so its correctness is not known"
+        case Recompiled(variant, count):
+            rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
+        case Peak(variant, size):
+            rows[variant].peak_memory_bytes = size
+        case Profiled(variant, profile, timeline):
+            row = rows[variant]
+            row.profile, row.timeline = profile, timeline
+            row.no_op = row.no_op or profile.operator_calls == 0
+            for note in profile.notes:
+                row.note(note)
+        case Probed(variant, values):
+            rows[variant].probed.update(values)
+        case Note(variant, text):
+            rows[variant].note(text)
+
+
+def _slow(slow: Slow, processes: int, latency: LatencySettings) -> str:
+    """What was done about calls that are long for the time there is."""
+    count = f"{processes} process{'es' if processes > 1 else ''} of {slow.rounds} round{'s' if slow.rounds > 1 else ''}"
+    return (
+        f"one call of {slow.variant} takes {slow.seconds:.2g} s: {count} were measured, in view of "
+        f"latency.seconds={latency.seconds:g}; raise it for narrower intervals"
+    )

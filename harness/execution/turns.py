@@ -1,0 +1,115 @@
+"""Turns: while a variant's own code runs, whose turn it is; and what it raised, changed or compiled in it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import torch
+
+from harness.configuration.errors import UsageError, one_line
+from harness.execution.messages import Note, Send, Status, Step
+from harness.measure.compiling import Watch
+from harness.measure.latency import Turn
+from harness.measure.state import GlobalState
+from harness.results.measurement import CONTROL, FAILED
+
+PREPARE, LATENCY, PROFILE, CHECK = "prepare", "latency", "profile", "check"
+WHEN = {
+    PREPARE: "in its first calls",
+    LATENCY: "while it was timed",
+    PROFILE: "while it was profiled",
+    CHECK: "when called again",
+}
+
+
+class Turns:
+    """The turns that the variants of one process take, and what each left behind."""
+
+    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str):
+        self._send, self._set_turn, self._baseline = send, set_turn, baseline
+        self.watch = Watch()
+        self._state = GlobalState()
+        self._changes: dict[str, set[str]] = {}
+        self.failed: set[str] = set()
+        self.compiles: Counter[str] = Counter()  # in each variant's turns since the last `forget_compiles`
+        self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
+
+    @contextlib.contextmanager
+    def step(self, variant: str, name: str) -> Iterator[None]:
+        """A step of its own: announced, with gradients, and with all global state put back at its end."""
+        self._send(Step(variant, name))
+        with self.turn(variant, name, grad=True):
+            yield
+        self._restore(variant, self._state.restore_all())
+
+    @contextlib.contextmanager
+    def turn(self, variant: str, step: str, grad: bool) -> Iterator[Turn]:
+        """A context in which the variant's own code runs: whatever it raises is its failure, and ends there."""
+        turn = Turn()
+        self._set_turn(variant)
+        try:
+            with torch.set_grad_enabled(grad):
+                yield turn
+        except UsageError:
+            raise
+        except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
+            turn.failed = True
+            self._fail(variant, step, error)
+        finally:
+            self._restore(variant, self._state.restore())
+            turn.compiles, limit = self.watch.news()
+            self.compiles[variant] += turn.compiles
+            if limit:
+                self.limits[variant] = limit
+            self._set_turn(None)
+
+    def forget_compiles(self) -> None:
+        """Counts anew: what compiled so far did so in the warm-up."""
+        self.watch.restart()
+        self.compiles.clear()
+
+    def close(self) -> None:
+        """Sends what each variant has changed, and stops watching."""
+        for variant, changes in self._changes.items():
+            self._send(Note(variant, _left_changed(sorted(changes))))
+        self.watch.close()
+
+    def _restore(self, variant: str, changed: list[str]) -> None:
+        if changed:
+            self._changes.setdefault(self._row(variant), set()).update(changed)
+
+    def _fail(self, variant: str, step: str, error: BaseException) -> None:
+        self.failed.add(self._row(variant))
+        with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
+            traceback.print_exception(error, file=sys.stderr)
+        self._send(Status(self._row(variant), FAILED, failure(step, error)))
+
+    def _row(self, variant: str) -> str:
+        return self._baseline if variant == CONTROL else variant
+
+
+def failure(step: str, error: BaseException) -> str:
+    """What a row says of an exception: its kind, its first line, and the step it came in."""
+    if isinstance(error, SystemExit):
+        return f"called sys.exit({error.code!r}) ({WHEN[step]})"
+    return f"{type(error).__name__}: {_informative_line(error)} ({WHEN[step]})"
+
+
+def _informative_line(error: BaseException) -> str:
+    """The line of a message that says what happened; a compiler's failure buries it."""
+    with contextlib.suppress(Exception):
+        for line in map(str.strip, str(error).splitlines()):
+            if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
+                return one_line(line.removeprefix("Explanation: "))
+    return one_line(error)
+
+
+def _left_changed(what: list[str]) -> str:
+    return (
+        f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
+        "they were put back after each of its turns; let the variant put them back itself"
+    )
