@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
-from harness.configuration.schema import NeuronSettings
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
 from harness.devices.neuron import Neuron
@@ -121,7 +120,7 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
     lanes = [event["args"]["name"] for event in written if event.get("name") in ("thread_name", "process_name")]
     named = any(str(lane).startswith("neuron_hw/NC") for lane in lanes)
     yield "trace.json has a lane neuron_hw/NC<n>:<id>", named, sorted(set(map(str, lanes)))
-    found = capture.inventory(folder / "naive", folder, NeuronSettings().modes, "first-checks")
+    found = capture.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
     yield "the capture is whole", not found.troubles, found.troubles or [file.path for file in found.files]
     count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
     yield "naive RMSNorm is six executions a call", count == 6 * ACTIVE, f"{count / ACTIVE:g} per call"
@@ -138,6 +137,8 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
 def summary(folder: Path) -> Check:
     """The shape and the units of neuron-explorer's summary."""
     found = explorer.summarize(folder / "naive", timeout_s=600)
+    shares = [value for name, value in found.metrics.items() if name in explorer.PERCENT]
+    yield "its percentages are shares of one", max(shares) <= 100 if shares else None, shares
     known = set(found.metrics) == set(explorer.COLUMNS) if found.metrics else None
     yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
 
@@ -149,7 +150,7 @@ KNOWN = {*trace.KINDS, "python_function", "trace", "overhead", "ac2g", "async_cp
 def profiled(device: Neuron, folder: Path, call: Callable[[], Any], drain: bool = True) -> tuple[list, list, str]:
     """key_averages(), Kineto's events and the printed table of `ACTIVE` calls; the capture stays in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    arguments, notes = device.profiler_arguments(folder, NeuronSettings())
+    arguments, notes = device.profiler_arguments(folder)
     print("\n".join(f"note    {note}" for note in notes), end="\n" if notes else "")
     kept: list[Any] = []
 

@@ -14,8 +14,7 @@ from programs import ROOT, progress
 
 from harness import compare
 from harness.configuration import compose as library
-from harness.report import markdown
-from harness.report import tables as cells
+from harness.report import formatting, rendering
 from harness.report.notebook import Comparison
 from harness.report.tables import Table
 
@@ -32,7 +31,7 @@ def main() -> None:
             measured = compare(op, dtype=asked.dtype, mode=mode, device=asked.device, overrides=asked.overrides)
             progress(f"{op} {mode}: {measured.document['stopped']}")
             found.append(measured)
-        tables.append(f"### {mode}\n\n{markdown.table(table(found))}")
+        tables.append(f"### {mode}\n\n{rendering.markdown_table(table(found))}")
         machine = where(found[0])
     text = asked.page.read_text(encoding="utf-8")
     made = "\n\n".join([START, machine, *tables, END])
@@ -64,10 +63,10 @@ def table(found: list[Comparison]) -> Table:
         dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
         texts = [
             [row["variant"] for row in shown],
-            cells.with_interval(shown),
-            [cells.ratio(row) for row in shown],
-            [cells.verdict(row) for row in shown],
-            [cells.count(row["operator_calls"]) for row in shown],
+            [formatting.latency(row) for row in shown],
+            [formatting.speedup(row) for row in shown],
+            [formatting.verdict(row) for row in shown],
+            [formatting.count(row["operator_calls"]) for row in shown],
             [share(row["bound_share"], row["bound"]) for row in shown],
         ]
         for number, row in enumerate(zip(*texts, strict=True)):
@@ -77,7 +76,7 @@ def table(found: list[Comparison]) -> Table:
 
 def share(value: float | None, bound: str | None) -> str:
     """`12% (memory)`."""
-    return cells.NOTHING if value is None else f"{cells.digits(100 * value, 2)}% ({bound})"
+    return formatting.NOTHING if value is None else f"{formatting.digits(100 * value, 2)}% ({bound})"
 
 
 def where(measured: Comparison) -> str:

@@ -150,8 +150,7 @@ def gathering(cases: int) -> dict[str, float]:
     import pandas
 
     from harness.report.sweep_report import gather
-    from harness.results import plan
-    from harness.results import sweep as gathering
+    from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
     made = plan.read(folder)
@@ -184,7 +183,7 @@ def gathering(cases: int) -> dict[str, float]:
     figures = {
         "cases": float(cases),
         "pandas_seconds": seconds(read),
-        "table_seconds": seconds(lambda: gathering.read(folder).rows),
+        "table_seconds": seconds(lambda: sweeps.read(folder).rows),
         "everything_seconds": seconds(lambda: gather(folder)),
     }
     return {**figures, "times_of_pandas": figures["everything_seconds"] / figures["pandas_seconds"]}

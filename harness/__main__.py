@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,52 +14,53 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
-from harness.configuration import help
-from harness.configuration.command_line import cannot_write, flushed
+from harness.configuration import help, library
+from harness.configuration.command_line import cannot_write, flushed, open_streams, usage_fault
+from harness.configuration.compose import explained, shadowed
 from harness.configuration.errors import CaseError, UsageError
-from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.hydra_private import as_program, full_errors_wanted, parser_errors
+from harness.configuration.overrides import as_written, config_flags
 from harness.configuration.schema import directory, parse, resolved
+from harness.results.fresh_folder import Refused
 
 if TYPE_CHECKING:
-    from harness.results.folder import Document
+    from harness.results.comparison import Comparison
 
 log = logging.getLogger("harness")
 
 
 def main() -> int:
     """Runs the program; returns its exit status."""
-    trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would otherwise print over several lines
+    open_streams()
+    trace = full_errors_wanted()
+    sys.argv[1:] = [as_written(argument) for argument in sys.argv[1:]]
     statuses: list[int] = []
-    composed = False
 
     def job(config: DictConfig) -> None:
-        nonlocal composed
-        composed = True
-        statuses.append(run(config, trace))
+        statuses.append(-1)  # from here on, what goes wrong is not the command's fault
+        statuses[-1] = run(config, trace)
 
-    job.__module__ = "__main__"
     try:
-        if help.asked(sys.argv[1:]):
+        if help.wanted(sys.argv[1:]):
             print(help.text(sys.argv[1:]))
             return 0
-        hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(job)()
+        with parser_errors():
+            hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(as_program(job))()
         status = max(statuses, default=0)
-    except (UsageError, HydraException, OmegaConfBaseException, ValueError) as error:
-        if trace or composed:  # composed: not the command's fault
-            raise
-        return usage(error if isinstance(error, UsageError) else as_usage_error(error))
+    except Refused as refused:
+        return usage_fault(refused.error)
     except CaseError as error:
         status = fault(error)
-    except YAMLError as error:
-        return usage(UsageError(f"{' '.join(str(error).split())}: not valid YAML"))
-    except OSError as error:
-        if error.filename is not None and not composed and not sweeping():
-            return usage(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
-        status = cannot_write(error)
+    except Exception as error:
+        if isinstance(error, OSError) and not isinstance(error, HydraException):
+            status = unwritable(error, begun=bool(statuses))
+            if status == 2:
+                return status
+        elif trace or statuses:
+            raise
+        else:
+            return usage_fault(explained(error, sys.argv[1:]))
     except Stopped:
         status = 1
     except KeyboardInterrupt:
@@ -73,14 +74,14 @@ def end(status: int) -> int:
         if status == 130:
             print("interrupted", file=sys.stderr)
         return status
-    from harness.report import sweep_report as closing
+    from harness.report import sweep_report
     from harness.results import plan
 
     folder = Path(HydraConfig.get().sweep.dir)
     if not (folder / plan.FILE).exists():
         return status
     try:
-        return closing.close(folder, status)
+        return sweep_report.close(folder, status)
     except OSError as error:
         return max(status, cannot_write(error))
 
@@ -104,11 +105,11 @@ def run(config: DictConfig, trace: bool = False) -> int:
         if trace:
             raise
         if sweeping():
-            from harness.results import sweep
+            from harness.results import sweeps
 
-            return sweep.record_failure(output(), error)  # the sweep tells of it
+            return sweeps.record_failure(output(), error)  # the sweep tells of it
         if isinstance(error, UsageError):
-            return usage(error)
+            return usage_fault(error)
         if isinstance(error, CaseError):
             return fault(error)
         raise
@@ -130,51 +131,56 @@ def fault(error: CaseError) -> int:
     return 1
 
 
-def usage(error: UsageError) -> int:
-    """Says what is wrong with the command, in one line."""
-    print(f"error: {error}", file=sys.stderr)
-    return 2
-
-
 def _run(config: DictConfig) -> int:
     plain = resolved(config)
     case, settings = parse(plain)
+    folder = output()
+    alone = not sweeping()
+    if settings.resume is not None and alone:
+        raise UsageError(f"resume={settings.resume}: continues a sweep; add -m, or sweep=NAME")
     from harness.execution.progress import progress
     from harness.execution.run_case import run_case
-    from harness.results import sweep
+    from harness.report import drawing, run_report, summary
+    from harness.results import sweeps
 
-    folder, alone = output(), not sweeping()
-    if plain["resume"] is not None and alone:
-        raise UsageError(f"resume={plain['resume']}: continues a sweep; add -m, or sweep=NAME")
-    if not alone:
-        sweep.clear_failure(folder)
-    told = progress(case.label) if alone else nullcontext(lambda text: None)
+    charts = settings.report.charts
+    drawing.check(charts)
 
-    def write_report(folder: Path, document: Document) -> None:
-        from harness.report import run_report
-
-        run_report.write(folder, document, swept=not alone)
-
-    document = run_case(case, settings, plain, command(), folder, told, write_report, ["harness.report.run_report"])
-    from harness.report import run_report as report
-    from harness.results import comparison
-
-    warnings = report.words.warnings(document, comparison.comparison(document))
     if alone:
-        report.show(folder, document)
+        for sentence in [*shadowed(HydraConfig.get()), *library.hidden(plain["op"])]:
+            log.warning(sentence)
+    else:
+        sweeps.clear_attempt(folder)
+    shown = progress(case.key.title) if alone else nullcontext(lambda text: None)
+
+    def write_report(folder: Path, comparison: Comparison) -> None:
+        run_report.write(folder, comparison, charts, swept=not alone)
+
+    early = ["harness.report.charts.style"] if charts is None or charts else []  # matplotlib takes half a second
+    comparison = run_case(case, settings, plain, command(), folder, shown, write_report, early)
+    warnings = summary.warnings(comparison)
+    if alone:
+        run_report.show(folder, comparison)
     elif warnings:  # a line a case
         more = f" ({len(warnings) - 1} more: {folder / 'comparison.md'})" if len(warnings) > 1 else ""
         warnings = [f"{folder.name}: {warnings[0]}{more}"]
     for warning in warnings:
         log.warning(warning)
-    return report.status(document)
+    return run_report.status(comparison)
+
+
+def unwritable(error: OSError, begun: bool) -> int:
+    """Says what could not be written; the command is at fault where it named a folder in which nothing can start."""
+    if begun or sweeping() or error.filename is None:
+        return cannot_write(error)
+    return usage_fault(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
 
 
 def command() -> str:
     """The command that makes this run again."""
-    import shlex
-
-    return shlex.join(["python", "-m", "harness", *HydraConfig.get().overrides.task])
+    config = HydraConfig.get()
+    searched = [override for override in config.overrides.hydra if override.startswith("hydra.searchpath=")]
+    return shlex.join(["python", "-m", "harness", *config_flags(sys.argv[1:]), *searched, *config.overrides.task])
 
 
 if __name__ == "__main__":

@@ -1,90 +1,87 @@
 """The doctor: which devices are here, and whether one is fit to be measured; `python -m harness.doctor device=neuron`.
 
 It exits 0 where the device is fit, 1 where it is not, 2 where the command is at fault. What costs nothing to know a run
-checks as well (harness.devices.preflight), and refuses; what has to be tried is tried here alone.
+checks as well (Device.preflight), and refuses; what has to be tried is tried here alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.configuration.command_line import exit_status
-from harness.configuration.errors import UsageError, one_line, unknown
-from harness.configuration.schema import DEVICES, NeuronSettings, ProfileSettings
-from harness.devices import neuron_artefacts as capture
-from harness.devices import neuron_explorer as explorer
-from harness.devices import preflight as fitness
-from harness.execution.environment import worker_environment
+from harness.configuration import compose
+from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.devices import AUTO, DeviceConfigs, device_configs
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.settings import ProfileSettings
+from harness.devices import candidates, device, ordered, preflight
+from harness.execution.environment import applied, worker_environment
 
 if TYPE_CHECKING:
     from harness.devices.base import Device
 
-USAGE = f"usage: python -m harness.doctor [device={'|'.join(DEVICES)}]"
 OK, NONE, WARN, UNFIT = "ok", "-", "warn", "UNFIT"
 Line = tuple[str, str]  # a mark, and what was seen: its likely cause; what to do
-
-TOOLS = {
-    "neuron-ls": "which cores there are, and who holds them, cannot be listed",
-    explorer.PROGRAM: "engine activity stays out of the tables, and captures cannot be viewed here",
-}
 
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints a line for each device and each finding; returns the exit status."""
-    if {"-h", "--help"} & set(arguments):
-        print(USAGE)
-        return 0
-    asked = _asked(arguments)
-    shell = dict(os.environ)
-    os.environ.update(worker_environment({}, asked))  # so that torch is imported as a measuring process imports it
+    args = _parser().parse_args(arguments)
+    plain = compose.composed(args.overrides, args.config_dir)
+    configs = device_configs(plain)
+    asked = str(plain["device"])
+    shell = applied(plain["worker"]["env"], os.environ)
+    # so that torch is imported as a measuring process imports it
+    environment = applied(worker_environment(plain["worker"]["env"], candidates(asked, configs)), os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
     fit = True
-    for mark, text in examine(asked, shell):
+    for mark, text in examine(asked, configs, shell):
         print(f"{mark:<7}{text}", flush=True)
         fit = fit and mark != UNFIT
     print(f"device={asked} is {'fit' if fit else 'not fit'} to be measured")
     return int(not fit)
 
 
-def examine(asked: str, shell: Mapping[str, str]) -> Iterator[Line]:
-    """What is found about the device asked for; `shell` is the user's own environment."""
+def examine(asked: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Iterator[Line]:
+    """What is found about the device asked for; `shell` holds the variables that the user has set."""
     try:
         import torch
     except Exception as error:
-        fault = fitness.unloadable(error)
+        fault = preflight.unloadable(error)
         yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; install it anew"
-        yield from _marked(fitness.variables(asked, shell))
-        yield from _programs(asked)
+        first = candidates(asked, configs)[0]
+        yield from _marked(preflight.variables(first.spoiling, shell))
+        yield from _programs(first)
         return
-    from harness import devices
-
     yield OK, f"Python {sys.version.split()[0]}, torch {torch.__version__}"
-    absences = {name: devices.device(name).absence() for name in devices.ORDER}
-    chosen = asked if asked != "auto" else next(name for name in devices.ORDER if absences[name] is None)
-    for name, absence in absences.items():
+    absences = {known.name: known.absence() for known in ordered(configs)}
+    chosen = device(asked if asked != AUTO else next(name for name in absences if absences[name] is None), configs)
+    for known in ordered(configs):
+        absence = absences[known.name]
         if absence is None:
-            yield OK, f"{name} is here{', and device=auto takes it' if asked == 'auto' and name == chosen else ''}"
+            taken = asked == AUTO and known.name == chosen.name
+            yield OK, f"{known.name} is here{', and device=auto takes it' if taken else ''}"
+        elif known.name == chosen.name:
+            yield UNFIT, f"{known.name} is not here: {absence}"
         else:
-            mismatched = name == "neuron" and importlib.util.find_spec("torch_neuronx") is not None
-            yield UNFIT if name == chosen else WARN if mismatched else NONE, f"{name} is not here: {absence}"
-    if absences[chosen] is None:
-        yield from _marked(fitness.findings(chosen, shell))
-        yield from _tried(devices.device(chosen))
+            in_vain = known.package is not None and known.installed()
+            yield WARN if in_vain else NONE, f"{known.name} is not here: {absence}"
+    if absences[chosen.name] is None:
+        yield from _marked(chosen.preflight(shell))
+        yield from _tried(chosen)
     else:
-        yield from _marked(fitness.variables(chosen, shell))
+        yield from _marked(preflight.variables(chosen.spoiling, shell))
     yield from _programs(chosen)
 
 
-def _marked(findings: Sequence[fitness.Finding]) -> Iterator[Line]:
+def _marked(findings: Sequence[preflight.Finding]) -> Iterator[Line]:
     for finding in findings:
         yield UNFIT if finding.unfit else WARN, finding.line
 
@@ -112,61 +109,45 @@ def _profiled(device: Device) -> Iterator[Line]:
     from harness.measure.profile import record
 
     tensor = torch.ones(1024, device=device.torch_device())
-    settings, neuron = ProfileSettings(wait=0, warmup=1, active=1), NeuronSettings()
+    settings = ProfileSettings(wait=0, warmup=1, active=1)
     with tempfile.TemporaryDirectory() as scratch, _without_kineto_lines():
         folder = Path(scratch) / "traces"
         folder.mkdir()
         _ = tensor + tensor  # the first execution compiles and loads
         device.synchronize()
-        profile = record(lambda: tensor + tensor, device, settings, neuron, folder, 1, grad=False)
-        found = capture.inventory(folder, folder.parent, neuron.modes, "doctor")
+        profile, _ = record(lambda: tensor + tensor, device, settings, folder, 1, grad=False)
+        found = device.artefacts(folder, folder.parent, "doctor")
     if profile.device_time_us is not None:
-        yield OK, f"the profiler tells device time: {profile.device_time_us:.4g} µs for one addition"
+        yield OK, f"the profiler reports device time: {profile.device_time_us:.4g} µs for one addition"
     elif not device.accelerator:
-        yield OK, f"the profiler tells operators: {profile.self_cpu_us:.4g} µs of the CPU for one addition"
+        yield OK, f"the profiler reports operators: {profile.self_cpu_us:.4g} µs of the CPU for one addition"
     else:
         yield UNFIT, f"the profile of one addition has no device time: {device.missing_time()}"
-    if device.name == "neuron":
+    if found is not None:
         yield from ((UNFIT if found.empty else WARN, trouble) for trouble in found.troubles)
 
 
-def _programs(device: str) -> Iterator[Line]:
-    compiler = os.environ.get("CXX", "g++")
-    if _runs(compiler):
-        yield OK, f"a C++ compiler is here: {compiler}"
-    else:
-        yield (
-            WARN,
-            (
-                f"no C++ compiler: {compiler} does not run, and on cpu and cuda a compiled variant fails without one; "
-                "install g++, or name another by CXX"
-            ),
-        )
-    for program, loss in TOOLS.items() if device == "neuron" else ():
-        if shutil.which(program):
-            yield OK, f"{program} is here"
-        else:
-            remedy = "install aws-neuronx-tools, and put /opt/aws/neuron/bin on the PATH"
-            yield WARN, f"{program} is not on the PATH: {loss}; {remedy}"
+def _programs(device: Device) -> Iterator[Line]:
+    for tool in device.tools():
+        missing = tool.missing()
+        yield (OK, f"{tool.program} is here") if missing is None else (WARN, f"{missing}: {tool.loss}; {tool.remedy}")
 
 
-def _asked(arguments: Sequence[str]) -> str:
-    asked = "auto"
-    for argument in arguments:
-        key, _, asked = argument.partition("=")
-        if key != "device":
-            raise UsageError(f"{argument}: not an argument of the doctor; {USAGE}")
-        if asked not in DEVICES:
-            raise unknown("device", asked, DEVICES)
-    return asked
-
-
-def _runs(program: str) -> bool:
-    try:
-        done = subprocess.run([*program.split(), "--version"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m harness.doctor",
+        description="Reports which devices are here, and whether one is fit to be measured: exit status 0 if it is.",
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="as for a run; most of all device=NAME, whose default is auto: the first that is here",
+    )
+    parser.add_argument(
+        "--config-dir", "-cd", type=Path, metavar="DIR", help="a folder of configuration with devices of your own"
+    )
+    return parser
 
 
 @contextlib.contextmanager

@@ -7,27 +7,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.configuration import compose as library
-from harness.configuration.command_line import exit_status
+from harness.configuration import compose
+from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.devices import device_configs
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
-from harness.report import terminal
+from harness.devices import choose
+from harness.report import rendering
 from harness.report.tables import Table
-
-USAGE = "usage: python -m harness.list [--config-dir DIR] [KEY=VALUE …]   (such as device=cpu)"
 
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints the table; returns the exit status."""
-    if {"-h", "--help"} & set(arguments):
-        print(USAGE)
-        return 0
-    folder, overrides = _read(arguments)
-    device, rows = listed(overrides, folder)
+    parser = Parser(prog="python -m harness.list", description=__doc__, allow_abbrev=False)
+    parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="as of a run, such as device=cpu")
+    parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
+    args = parser.parse_intermixed_args(arguments)
+    for override in args.overrides:
+        if "=" not in override:
+            parser.error(f"{override}: expected KEY=VALUE")
+    device, rows = listed(args.overrides, args.config_dir)
     headers = ["Operation", "Dims", "Variants, the baseline first", f"Skipped on {device}"]
-    terminal.show(terminal.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
+    rendering.show(rendering.console(), Table("Operations: op=NAME", headers, [False] * len(headers), rows), whole=True)
     return 0
 
 
@@ -36,33 +39,20 @@ def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[lis
 
     Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
     """
-    from harness.devices import choose  # not above: the help needs no torch
-
-    device = choose(library.composed(overrides, folder)["device"])
-    names = sorted(library.names(folder), key=lambda name: (Path(name).name, name.count("/")))
+    unused: dict[str, None] = {}  # each sentence once, not for each operation
+    plain = compose.composed(overrides, folder, unused.setdefault)
+    device = choose(plain["device"], device_configs(plain))
+    names = sorted(compose.names(folder), key=lambda name: (Path(name).name, name.count("/")))
     rows = []
     for name in names:
         try:
-            case, _ = parse(library.composed([f"op={name}", *overrides], folder))
+            case, _ = parse(compose.composed([f"op={name}", *overrides], folder, unused.setdefault))
             rows.append([name, _dims(case), _variants(case), _skipped(case, device)])
         except UsageError as error:
             rows.append([name, "", "", f"cannot be used: {error}"])
+    for sentence in unused:
+        print(f"warning: {sentence}", file=sys.stderr)
     return device.name, rows
-
-
-def _read(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
-    folder, overrides, pending = None, [], list(arguments)
-    while pending:
-        argument = pending.pop(0)
-        if argument in ("--config-dir", "-cd") and pending:
-            folder = Path(pending.pop(0))
-        elif argument.startswith("--config-dir="):
-            folder = Path(argument.partition("=")[2])
-        elif "=" in argument and not argument.startswith("-"):
-            overrides.append(argument)
-        else:
-            raise UsageError(f"{argument}: not known; {USAGE}")
-    return folder, overrides
 
 
 def _dims(case: Case) -> str:

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.configuration import compose as library
-from harness.configuration.command_line import exit_status
+from harness.configuration import compose
+from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.errors import UsageError
 
-USAGE = "usage: python -m harness.new NAME   (writes NAME.py and conf/op/NAME.yaml into the current folder)"
 TEMPLATES = Path(__file__).parent / "configuration" / "templates"
 PLACEHOLDER = "my_op"  # the name that the templates go by
 
@@ -20,15 +19,13 @@ PLACEHOLDER = "my_op"  # the name that the templates go by
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Writes the files and prints what to do next; returns the exit status."""
-    if {"-h", "--help"} & set(arguments):
-        print(USAGE)
-        return 0
-    if len(arguments) != 1:
-        raise UsageError(f"expected one name; {USAGE}")
-    written = write(arguments[0], Path())
+    parser = Parser(prog="python -m harness.new", description=__doc__, allow_abbrev=False)
+    parser.add_argument("name", metavar="NAME", help="of the operation: NAME.py and conf/op/NAME.yaml are written here")
+    name = parser.parse_args(arguments).name
+    written = write(name, Path())
     for path, holds in zip(written, ("inputs, reference, work and variants", "dims and variants"), strict=True):
         print(f"wrote {path}: {holds}")
-    print(f"run it: python -m harness --config-dir conf op={arguments[0]}")
+    print(f"run it: python -m harness --config-dir conf op={name}")
     return 0
 
 
@@ -43,7 +40,7 @@ def write(name: str, folder: Path) -> list[Path]:
     for path in (module, config):
         if path.exists():
             raise UsageError(f"{path} is there already; choose another name, or remove it")
-    if name in library.names():
+    if name in compose.names():
         raise UsageError(f"{name} is an operation of the library; choose another name")
     if importlib.util.find_spec(name) is not None:
         raise UsageError(f"{name} is a module that can be imported already; choose another name")

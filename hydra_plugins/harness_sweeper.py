@@ -1,45 +1,59 @@
-"""The sweeper: Hydra's basic one, with every case checked, named and written down before the first one runs.
+"""The sweeper: the product of all choices, with every case checked, named and written down before the first one runs.
 
 Hydra imports this file in any program of the environment it is installed in, so it imports the harness only when used.
 """
 
 from __future__ import annotations
 
+import itertools
+import logging
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hydra._internal.core_plugins.basic_launcher import BasicLauncher
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, flag_override, read_write
+from omegaconf import DictConfig, OmegaConf, read_write
 
 if TYPE_CHECKING:
-    from harness.results.plan import Plan
+    from harness.results.plan import Job, Plan
 
 
-class CaseSweeper(BasicSweeper):
+log = logging.getLogger("harness")
+
+
+class CaseSweeper(Sweeper):
     """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
 
     config: DictConfig
     hydra_context: HydraContext
+    launcher: Launcher
 
-    def __init__(self, params: dict[str, str] | None = None):
-        super().__init__(max_batch_size=None, params=params)
+    def __init__(self, params: Mapping[str, Any] | None = None):
+        self.params = dict(params or {})
+        self.unused: dict[str, None] = {}  # a sentence for each file of the user's that the library's stands before
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
-        if config.resume is not None:
+        resume = config.get("resume")
+        if resume is not None:
             from harness.results import plan
 
             with read_write(config.hydra):
-                config.hydra.sweep.dir = str(plan.locate(str(config.resume), Path(config.hydra.sweep.dir)))
-        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+                config.hydra.sweep.dir = str(plan.locate(str(resume), Path(config.hydra.sweep.dir)))
+        self.hydra_context = hydra_context
+        self.config = config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
 
     def sweep(self, arguments: list[str]) -> None:
         """Plans the sweep, then has the launcher run the cases that are not done.
@@ -47,76 +61,83 @@ class CaseSweeper(BasicSweeper):
         Raises UsageError, before anything has run, for a sweep of which any case cannot be measured as asked.
         """
         from harness.configuration.errors import CaseError, one_line
+        from harness.configuration.hydra_private import BASIC_LAUNCHER
+        from harness.configuration.library import hidden
+        from harness.configuration.overrides import assignment
         from harness.execution.progress import watch
-        from harness.results.sweep import remaining
+        from harness.results.sweeps import remaining
 
         plan = self._plan(arguments)
         folder = Path(self.config.hydra.sweep.dir)
-        if self.config.resume is not None:
+        if self.config.get("resume") is not None:
             left = remaining(folder, plan)
         else:
             self._found(folder, plan)
             left = list(range(len(plan.cases)))
         HydraConfig.instance().set_config(self.config)  # where the program finds the sweep after it has ended
-        jobs = [
-            [*plan.cases[number].overrides, f"hydra.sweep.dir={_quoted(folder)}", f"hydra.sweep.subdir={_quoted(name)}"]
-            for number in left
-            for name in [plan.cases[number].folder]
-        ]
-        here = isinstance(self.launcher, BasicLauncher)
+        jobs = []
+        for number in left:
+            case = plan.cases[number]
+            where = [assignment("hydra.sweep.dir", folder), assignment("hydra.sweep.subdir", case.folder)]
+            jobs.append([*case.overrides, *where])
+        for sentence in [*self.unused, *hidden(plan.config["op"])]:
+            log.warning(sentence)
+        here = self.config.hydra.runtime.choices.get("hydra/launcher") == BASIC_LAUNCHER
         with watch(folder, plan, left, elsewhere=not here) as before:
             try:
                 if here:
                     self._launch_here(jobs, left, before)
                 elif jobs:
-                    self.launcher.launch(jobs, initial_job_idx=0)  # type: ignore[union-attr]
-            except OSError:
-                raise
-            except Exception as error:  # of a launcher that lost a job, on a cluster
-                later = f"what still runs is gathered later by python -m harness.report {folder}"
+                    self.launcher.launch(jobs, initial_job_idx=0)
+            except Exception as error:
+                if here or isinstance(error, OSError):
+                    raise
+                # A launcher lost a job, on a cluster
+                report = shlex.join(["python", "-m", "harness.report", str(folder)])
+                later = f"what still runs is gathered later by {report}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
     def _launch_here(self, jobs: list[list[str]], cases: list[int], before: Callable[[int], None]) -> None:
-        assert self.launcher is not None
         for index, (job, case) in enumerate(zip(jobs, cases, strict=True)):
             before(case)
             self.launcher.launch([job], initial_job_idx=index)  # one by one, as it keeps the configurations of all
 
     def _plan(self, arguments: list[str]) -> Plan:
-        from harness.configuration.errors import UsageError
         from harness.results import plan
 
         loader = self.hydra_context.config_loader
-        overrides = OverridesParser.create(config_loader=loader).parse_overrides([*self._parse_config(), *arguments])
-        last = {_key(override): override for override in overrides}  # the command line wins over a named sweep
-        swept = {key: override for key, override in last.items() if override.is_sweep_override()}
-        for key, override in swept.items():
-            if key in ("sweep", *plan.ABOUT_THE_RUN):
-                raise UsageError(f"{override.input_line}: one for the whole sweep, not several")
-            if not override.is_discrete_sweep():
-                raise UsageError(
-                    f"{override.input_line}: no list of values; give one, such as {key}=1,2,4 or range(1,9)"
-                )
-            if not list(override.sweep_string_iterator()):
-                options = loader.get_group_options(key)
-                choices = f"; choices: {', '.join(options)}" if options else ""
-                raise UsageError(f"{override.input_line}: matches nothing{choices}")
-        jobs = self.split_arguments(overrides, None)[0]
-        return plan.make(jobs, list(swept), self._compose, _command())
+        parser = OverridesParser.create(config_loader=loader)
+        named = parser.parse_overrides([f"{key}={value}" for key, value in self.params.items()])
+        given = parser.parse_overrides(arguments)
+        keys = {_key(override) for override in given}  # the command line wins over a named sweep
+        overrides = _effective([*(override for override in named if _key(override) not in keys), *given])
+        return plan.make(_product(overrides, loader), self._compose, _command())
 
     def _compose(self, overrides: list[str]) -> DictConfig:
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-        with flag_override(config, ["struct", "readonly"], False):
-            del config["hydra"]
-        return config
+        from harness.configuration.compose import explained, shadowed, without_hydra
+        from harness.configuration.overrides import config_flags
+        from harness.report import drawing
+
+        try:
+            config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        except Exception as error:
+            raise explained(error, [*config_flags(sys.argv[1:]), *overrides]) from error
+        drawing.check(config.report.charts)
+        self.unused |= dict.fromkeys(shadowed(config.hydra))
+        return without_hydra(config)
 
     def _found(self, folder: Path, plan: Plan) -> None:
         """Makes the sweep's folder."""
         from harness.configuration.errors import UsageError
+        from harness.configuration.overrides import assignment
         from harness.results.plan import FILE
+        from harness.results.storage import holds_run
 
         if (folder / FILE).exists():
-            raise UsageError(f"hydra.sweep.dir={folder}: holds a sweep already; continue it by resume={folder}")
+            again = shlex.quote(assignment("resume", folder))
+            raise UsageError(f"hydra.sweep.dir={folder}: holds a sweep already; continue it by {again}")
+        if holds_run(folder):
+            raise UsageError(f"hydra.sweep.dir={folder}: holds a run already; choose another folder, or remove it")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             OmegaConf.save(self.config, folder / "multirun.yaml")
@@ -129,9 +150,62 @@ def _key(override: Override) -> str:
     return override.get_key_element().lstrip("+~")
 
 
-def _quoted(text: Path | str) -> str:
-    escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+def _effective(overrides: Sequence[Override]) -> list[Override]:
+    """The overrides without those that a later one of the same key replaces; mappings and deletions add to it."""
+    kept: list[Override] = []
+    for override in overrides:
+        if not (override.is_delete() or _adds(override)):
+            kept = [other for other in kept if _key(other) != _key(override) or other.is_delete()]
+        kept.append(override)
+    return kept
+
+
+def _adds(override: Override) -> bool:
+    """Whether a value is a mapping, or each of several: Hydra merges it into what is there."""
+    value = override.value()
+    values = value.list if isinstance(value, ChoiceSweep) else [value]
+    return bool(values) and all(isinstance(one, dict) for one in values)
+
+
+def _product(overrides: Sequence[Override], loader: ConfigLoader) -> list[Job]:
+    """The overrides of each case, the last swept key varying fastest."""
+    from harness.results.plan import Job
+
+    parts: list[list[tuple[str, str | None, str]]] = []  # of each override: text, key if it is swept, and value
+    for override in overrides:
+        key = override.get_key_element()
+        if override.is_sweep_override():
+            parts.append([(f"{key}={value}", _key(override), value) for value in _values(override, loader)])
+        elif override.is_delete():
+            parts.append([(str(override.input_line), None, "")])
+        else:
+            parts.append([(f"{key}={override.get_value_element_as_str()}", None, "")])
+    jobs = []
+    for chosen in itertools.product(*parts):
+        swept: dict[str, str] = {}
+        for _, name, value in chosen:
+            if name is not None:
+                swept[name] = f"{swept[name]} {value}" if name in swept else value
+        jobs.append(Job(tuple(text for text, _, _ in chosen), swept))
+    return jobs
+
+
+def _values(override: Override, loader: ConfigLoader) -> list[str]:
+    """The values of a swept key; raises UsageError where they cannot be told, or are none."""
+    from harness.configuration.errors import UsageError
+    from harness.results.plan import ABOUT_THE_RUN
+
+    key = _key(override)
+    if key in ("sweep", *ABOUT_THE_RUN):
+        raise UsageError(f"{override.input_line}: one for the whole sweep, not several")
+    if not override.is_discrete_sweep():
+        raise UsageError(f"{override.input_line}: no list of values; give one, such as {key}=1,2,4 or range(1,9)")
+    values = [str(value) for value in override.sweep_string_iterator()]
+    if not values:
+        options = loader.get_group_options(key)
+        choices = f"; choices: {', '.join(options)}" if options else ""
+        raise UsageError(f"{override.input_line}: matches nothing{choices}")
+    return values
 
 
 def _command() -> str:

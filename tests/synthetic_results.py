@@ -7,14 +7,20 @@ import itertools
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.measure import trace
-from harness.report.sweep_report import Job
-from harness.results import comparison
+from harness.report.sweep_report import Job, SweepReport
+from harness.report.swept_keys import SweptRows
+from harness.results import columns
+from harness.results.columns import Row
+from harness.results.comparison import Comparison
+from harness.results.plan import Planned
 
+LATENCY = {"processes": 3, "max_processes": 12, "seconds": 1.0, "precision": 0.03, "confidence": 0.95}
+LATENCY |= {"min_effect": 0.02, "cache": "warm"}
 AWKWARD = 'fast "v2" <b>'
 
 
@@ -50,19 +56,52 @@ def with_status(document: dict[str, Any], status: str, reason: str, *variants: s
     return made
 
 
-def row(variant: str, latency: float | None, **known: Any) -> comparison.Row:
+def row(variant: str, latency: float | None, **known: Any) -> Row:
     """A row of comparison.csv; what is not given is not known."""
-    made: comparison.Row = dict.fromkeys(comparison.columns([]))
+    made: Row = dict.fromkeys(columns.names(columns.of_case([])))
     made.update(op="rmsnorm", variant=variant, status="ok", device="cpu", dtype="bfloat16", mode="forward")
     if latency is not None:
         made.update(latency_us=latency, latency_lo_us=latency * 0.98, latency_hi_us=latency * 1.02)
     return made | known
 
 
-def measurement(variant: str, operators: Sequence[Mapping[str, Any]] = (), **known: Any) -> dict[str, Any]:
-    """What a document says of a variant, as far as sentences need it."""
-    made = {"variant": variant, "no_op": False, "notes": [], "compiles": [], "profile": {"operators": list(operators)}}
-    return made | known
+def comparison(
+    rows: Sequence[Row], operators: Mapping[str, Sequence[Mapping[str, Any]]] = {}, **known: Any
+) -> Comparison:
+    """A comparison of these rows; `operators` are those of profiles, by variant, the rest is of the document."""
+    measurements = []
+    for row in rows:
+        profile = {"operators": list(operators.get(row["variant"], ())), "active": 1, "events": 1, "self_cpu_us": 0.0}
+        profile |= dict.fromkeys(("operator_calls", "device_time_us", "device_executions")) | {"host_us": 0.0}
+        measurements.append(
+            {"variant": row["variant"], "status": row["status"], "reason": row["reason"], "error": None, "compiles": []}
+            | {"profile": profile, "timeline": None}
+        )
+    case = {"op": "rmsnorm", "dims": {}, "dtype": "bfloat16", "mode": "forward", "device": rows[0]["device"]}
+    document: dict[str, Any] = {
+        "case": case | {"baseline": rows[0]["variant"]},
+        "config": {"latency": LATENCY},
+        "device": {},
+        "work": None,
+        "warnings": [],
+        "measurements": measurements,
+        "samples": {"rows": []},
+    }
+    made = Comparison(document | known)
+    made.__dict__["rows"] = list(rows)  # what is cached is not derived
+    return made
+
+
+def planned(document: Mapping[str, Any]) -> Callable[[str], Planned]:
+    """The plan of a document's case, by the name of its folder."""
+    case = document["case"]
+    known = {name: case[name] for name in ("op", "dims", "dtype", "device", "mode", "variants")}
+    return lambda folder: Planned(folder=folder, overrides=(), swept={}, digest="", **known)
+
+
+def sweep_report(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str = "command") -> SweepReport:
+    """What a sweep's page shows."""
+    return SweepReport(folder, SweptRows(rows), jobs, command, {"op": {"name": "rmsnorm"}})
 
 
 def sweep(dims: Mapping[str, Sequence[int]], dtypes: Sequence[str] = ("bfloat16",)) -> tuple[list, list[Job]]:

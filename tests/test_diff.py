@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
 from harness.diff.difference import Settings, VariantDifference, difference, refused
-from harness.results import folder as results
+from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
 
 Document = dict[str, Any]
@@ -72,7 +72,7 @@ def document(
             noise = 1 + 0.02 * random.exponential(size=12)
             rows += [[name, process, turn, 10, typical * own * float(noise[turn])] for turn in range(12)]
     outcome = Outcome([Measurement(name) for name in variants], rows, {"device": "cpu"}, ENVIRONMENT)
-    return results.strict(results.document(case, plain, "python -m harness", outcome))
+    return storage.strict(storage.document(case, plain, "python -m harness", outcome))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def make(tmp_path: Path) -> Make:
 
     def made(name: str, *contents: Document) -> Path:
         for number, content in enumerate(contents):
-            results.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
+            storage.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
         return tmp_path / name
 
     return made
@@ -258,8 +258,8 @@ def test_differences_of_environment_are_said_first(make: Make) -> None:
 def test_a_saved_copy_stands_for_its_run(make: Make, tmp_path: Path) -> None:
     old, new = make("old", document(seed=1)), make("new", document(seed=2, slower={"naive": 1.2}))
     saved = tmp_path / "baseline of rmsnorm.json"
-    shutil.copy(old / results.FILE, saved)
-    ran = diff(saved, new / results.FILE, "--fail-on", "slower", "--format", "markdown")
+    shutil.copy(old / storage.FILE, saved)
+    ran = diff(saved, new / storage.FILE, "--fail-on", "slower", "--format", "markdown")
     assert ran.status == 1
     row = next(line for line in ran.out.splitlines() if line.startswith("| naive"))
     assert row.endswith("| slower |")

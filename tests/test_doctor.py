@@ -12,7 +12,9 @@ from cli import Ran, run
 from neuron_runner import of_package, on_core
 
 from harness import doctor
-from harness.devices import preflight as fitness
+from harness.configuration.devices import library
+from harness.configuration.operation import Variant
+from harness.devices import device, preflight
 
 
 def lines(ran: Ran, mark: str) -> list[str]:
@@ -34,7 +36,7 @@ def test_a_healthy_core_is_opened_and_profiled(tmp_path: Path) -> None:
     good = "\n".join(lines(ran, "ok"))
     assert "neuron is here\n" in good
     assert "neuron opens: name Trainium2 (simulated)" in good
-    assert "the profiler tells device time: 391.4 µs for one addition" in good
+    assert "the profiler reports device time: 391.4 µs for one addition" in good
     assert "neuron-explorer is here" in good
     assert lines(ran, "UNFIT") == []
     assert "USDT" not in ran.err
@@ -60,7 +62,7 @@ def test_a_core_that_is_held_is_told_from_a_package_that_fails(tmp_path: Path) -
 
 
 def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
-    """Another torch-neuronx than torch's own, two variables, and a compiler that does not run."""
+    """Another torch-neuronx than torch's own, two variables, and tools that are not there."""
     wrong = tmp_path / "wrong" / "torch_neuronx-2.14.3.0.dist-info"
     shutil.copytree(neuroncore.SITE / "torch_neuronx-2.13.3.0+sim.dist-info", wrong)
     (wrong / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-neuronx\nVersion: 2.14.3.0\n")
@@ -68,7 +70,7 @@ def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
         path = neuroncore.environment()["PYTHONPATH"]
     except neuroncore.UnavailableError as reason:
         pytest.skip(str(reason))
-    spoilt = {"NEURON_RT_INSPECT_ENABLE": "1", "NEURON_LAUNCH_BLOCKING": "1", "CXX": "/bin/false"}
+    spoilt = {"NEURON_RT_INSPECT_ENABLE": "1", "NEURON_LAUNCH_BLOCKING": "1"}
     spoilt["PYTHONPATH"] = os.pathsep.join([str(wrong.parent), path])
     ran = checked(on_core(cwd=tmp_path, module="harness.doctor", **spoilt), 1)
     found = lines(ran, "UNFIT")
@@ -77,7 +79,7 @@ def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
         "NEURON_LAUNCH_BLOCKING=1",
         "torch-neuronx 2.14.3.0 beside torch " + found[2].partition("beside torch ")[2].partition(":")[0],
     ]
-    assert "/bin/false does not run" in "\n".join(lines(ran, "warn"))
+    assert [line.split(" ")[0] for line in lines(ran, "warn")] == ["neuron-ls", "neuron-explorer"]
 
 
 def test_the_stub_is_named_even_where_another_device_is_taken(tmp_path: Path) -> None:
@@ -97,40 +99,74 @@ def test_the_older_package_is_told_from_the_stub(tmp_path: Path) -> None:
 
 
 def test_the_cpu_and_a_compiler_that_is_switched_off(tmp_path: Path) -> None:
-    ran = checked(run("device=cpu", cwd=tmp_path, module="harness.doctor", TORCH_COMPILE_DISABLE="1"), 1)
+    spoilt = {"TORCH_COMPILE_DISABLE": "1", "CXX": "/bin/false"}
+    ran = checked(run("device=cpu", cwd=tmp_path, module="harness.doctor", **spoilt), 1)
     assert [line.split(":")[0] for line in lines(ran, "UNFIT")] == ["TORCH_COMPILE_DISABLE=1"]
-    assert any("the profiler tells operators" in line for line in lines(ran, "ok"))
+    assert any("the profiler reports operators" in line for line in lines(ran, "ok"))
     assert any(line.startswith("neuron is not here: no package torch_neuronx") for line in lines(ran, "-"))
+    (missing,) = lines(ran, "warn")
+    assert missing.startswith("/bin/false does not run: a compiled variant fails without a C++ compiler; ")
 
 
-@pytest.mark.parametrize("argument", ["device=tpu", "devise=cpu", "cpu"])
-def test_a_wrong_argument_is_told_in_one_line(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("argument", "key", "valid"),
+    [
+        ("device=tpu", "device=tpu", "auto, cpu, cuda, neuron"),
+        ("devise=cpu", "devise", "device"),
+        ("neuron.modes=[X]", "neuron.modes=X", "DEVICE"),
+        ("cpu", "cpu", "key=value"),
+        ("--device=cpu", "--device=cpu", "--help"),
+    ],
+)
+def test_a_wrong_argument_is_reported_in_one_line(
+    argument: str, key: str, valid: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert doctor.main([argument]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert argument in line
-    assert "neuron" in line
+    assert key in line
+    assert valid in line
 
 
 def test_help_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main(["--help"]) == 0
-    assert "device=auto|neuron|cuda|cpu" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        doctor.main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert "device=NAME" in shown
+    assert "--config-dir" in shown
 
 
 def test_variables_count_where_they_are_on_and_their_device_is_measured() -> None:
+    cpu, cuda, neuron = (device(name, library()) for name in ("cpu", "cuda", "neuron"))
     shell = {"CUDA_LAUNCH_BLOCKING": "1", "NEURON_LAUNCH_BLOCKING": "0", "TORCHDYNAMO_DISABLE": "false"}
-    assert [finding.seen for finding in fitness.variables("cuda", shell)] == ["CUDA_LAUNCH_BLOCKING=1"]
-    assert fitness.variables("cpu", shell) == fitness.variables("neuron", shell) == []
-    (unloaded,) = fitness.variables("neuron", {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    assert [finding.seen for finding in cuda.preflight(shell)] == ["CUDA_LAUNCH_BLOCKING=1"]
+    assert cpu.preflight(shell) == neuron.preflight(shell) == []
+    (unloaded,) = neuron.preflight({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
     assert not unloaded.unfit
 
 
+def test_a_graph_that_may_run_eagerly_on_neuron_is_refused() -> None:
+    """By the variable, and by the option of torch.compile that overrides it: neither leaves a trace."""
+    neuron = device("neuron", library())
+    (switched,) = neuron.preflight({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"})
+    assert switched.unfit
+    assert "run eagerly under the compiled name" in switched.line
+    assert neuron.preflight({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "1"}) == []
+    options = {"plain": None, "default": {}, "off": {"options": {"fallback_execution": False}}}
+    options["on"] = {"options": {"fallback_execution": True}}
+    variants = [Variant(name, "variants.rmsnorm.naive", compile=given) for name, given in options.items()]
+    (finding,) = neuron.preflight({}, variants)
+    assert finding.unfit
+    assert finding.seen == "op.variants.on.compile.options.fallback_execution=True"
+
+
 def test_only_a_back_end_is_whose_turn_for_a_torch_that_does_not_import() -> None:
-    assert fitness.unloadable(RuntimeError("out of memory")) is None
+    assert preflight.unloadable(RuntimeError("out of memory")) is None
     try:
         raise RuntimeError("Failed to load the backend extension: torch_neuronx. You can disable") from ImportError(
             "x.so"
         )
     except RuntimeError as error:
-        found = fitness.unloadable(error)
+        found = preflight.unloadable(error)
     assert found is not None
     assert found.line.startswith("torch_neuronx does not load, and torch with it: x.so; ")

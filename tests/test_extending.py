@@ -21,7 +21,7 @@ from harness import compare, new
 from harness import list as listing
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory
-from harness.results import comparison
+from harness.results import columns
 
 SHORT = [*BRIEF, *PEAKS]
 
@@ -193,7 +193,7 @@ def test_an_author_s_error_ends_the_program_with_2(tmp_path: Path) -> None:
 
 def test_an_operation_by_its_name() -> None:
     found = compare("rmsnorm", hidden=64, dtype="float32", overrides=[*SHORT, "variants=[naive,fused]"])
-    assert list(found.table.columns) == comparison.columns(["rows", "hidden"])
+    assert list(found.table.columns) == columns.names(columns.of_case(["rows", "hidden"]))
     assert list(found.table["variant"]) == ["naive", "fused"]
     assert set(found.table["dim_hidden"]) == {64}
     assert set(found.table["dtype"]) == {"float32"}

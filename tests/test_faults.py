@@ -17,7 +17,7 @@ import pytest
 from cli import QUICK, ROOT, in_process, run, table
 from conftest import Shared
 
-from harness.results import sweep as gathering
+from harness.results import sweeps
 
 PICKY = ("-m", "dtype=float32,bfloat16", "device=cpu", "variants=[naive,picky]", "+op.variants.picky.fn=faults.picky")
 
@@ -241,7 +241,7 @@ def test_a_kill_loses_nothing_that_was_finished(swept: Path, tmp_path: Path, ins
     folder = sweep_of(tmp_path)
     done = written(folder)
     assert len(done) == (instant == "000*/results.json")
-    assert [case.missing is None for case in gathering.read(folder).cases] == [bool(done), False]
+    assert [case.missing is None for case in sweeps.read(folder).cases] == [bool(done), False]
     if done:
         assert run(*PICKY, *QUICK, "resume=last", cwd=tmp_path).status == 1
         assert [row["status"] for row in rows_of(folder).values()] == ["ok", "ok", "ok", "failed"]

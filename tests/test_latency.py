@@ -18,9 +18,9 @@ from cli import ROOT, run
 from harness.configuration.operation import MODES
 from harness.configuration.settings import ProfileSettings
 from harness.devices.cpu import Cpu
-from harness.execution.worker import shortened
 from harness.measure import latency
 from harness.measure.latency import Sampler, Turn, block
+from harness.measure.profile import shortened
 from harness.measure.subject import Subject
 
 OUTPUTS: dict[str, Callable[..., Any]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli import QUICK, Ran, in_process, run, strict_json
 
-from harness.results.comparison import columns
+from harness.results import columns
 
 CONTRACT = (
     "op,variant,status,reason,device,dtype,mode,dim_rows,dim_hidden,latency_us,latency_lo_us,latency_hi_us,speedup,"
@@ -58,7 +58,7 @@ def test_files_and_columns_are_the_contract(main_job: Ran) -> None:
     } <= files
     header = (main_job.folder / "comparison.csv").read_text().splitlines()[0].split(",")
     assert header[: len(CONTRACT)] == CONTRACT
-    assert header == columns(["rows", "hidden"])
+    assert header == columns.names(columns.of_case(["rows", "hidden"]))
     first = (main_job.folder / "operators.csv").read_text().splitlines()[0]
     assert first == "variant,operator,calls,self_cpu_us,device_time_us,device_pct"
     for name in main_job.rows:

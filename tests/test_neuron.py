@@ -16,6 +16,8 @@ from cli import Ran, strict_json
 from conftest import Shared
 from neuron_runner import SIX, of_package, on_core
 
+from harness.configuration.devices import library
+from harness.devices import candidates
 from harness.devices.neuron import _accepted
 from harness.execution.process import start_method
 
@@ -153,7 +155,7 @@ def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
     assert float(fused["device_gap_us"]) == 0
     span = float(naive["device_busy_us"]) + float(naive["device_gap_us"])
     assert float(naive["device_span_us"]) == pytest.approx(span, abs=0.01)
-    assert "The life of a call" in ran.out
+    assert "Device timeline, per call" in ran.out
     assert "only system files (.pb) were captured" in notes(ran, "naive")
     assert naive["tensor_engine_pct"] == ""
     assert strict_json(ran.folder / "traces" / "naive" / "trace.json")["traceEvents"]
@@ -270,8 +272,9 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
         ({"busy": True}, ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"]),
         ({"broken": True}, ["torch_neuronx does not load", "libnrt.so.1", "device=cpu"]),
         ({"NEURON_RT_INSPECT_ENABLE": "1"}, ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"]),
+        ({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"}, ["FALLBACK_EXECUTION=0", "run eagerly", "unset it"]),
     ],
-    ids=["absent", "busy", "broken", "unfit"],
+    ids=["absent", "busy", "broken", "unfit", "eager graphs"],
 )
 def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
     tmp_path: Path, switches: dict[str, object], said: list[str]
@@ -280,6 +283,13 @@ def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
     assert ran.status == 2
     for text in said:
         assert text in ran.error
+
+
+def test_a_graph_that_fails_is_a_failed_row_and_never_eager_under_the_compiled_name(tmp_path: Path) -> None:
+    ran = on_core("variants=[naive,compiled]", cwd=tmp_path, compile_fails=True)
+    assert ran.status == 1
+    assert {name: row["status"] for name, row in ran.rows.items()} == {"naive": "ok", "compiled": "failed"}
+    assert "BackendCompilerFailed" in ran.rows["compiled"]["reason"]
 
 
 @pytest.mark.parametrize("name", ["stub", "xla"])
@@ -293,8 +303,8 @@ def test_the_two_wrong_packages_are_told_apart(tmp_path: Path, name: str) -> Non
 
 def test_a_process_that_opens_a_core_is_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(neuroncore.SITE))
-    assert start_method("neuron") == start_method("auto") == "spawn"
-    assert start_method("cpu") == "forkserver"
+    methods = {name: start_method(candidates(name, library())) for name in ("neuron", "auto", "cpu")}
+    assert methods == {"neuron": "spawn", "auto": "spawn", "cpu": "forkserver"}
 
 
 def test_arguments_that_a_constructor_does_not_know_are_dropped() -> None:

@@ -11,16 +11,16 @@ import pytest
 
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
-from harness.devices.neuron_artefacts import Capture, Pair
+from harness.devices.artefacts import Capture, Pair
 
 BOTH = ["DEVICE", "RUNTIME"]
 SYSTEM = {"ntrace.pb": 9, "trace_info.pb": 9}
 SESSION = {"neff_17_vnc_0.neff": 9, "neff_23_vnc_0.neff": 9, "profile_nc_0_session_0.ntff": 9}
 SUMMARY = {
     "total_time": 2.0,
-    "tensor_engine_active_time_percent": 25.0,
-    "dma_active_time_percent": 50.0,
-    "mfu_estimated_percent": 0.5,
+    "tensor_engine_active_time_percent": 0.25,
+    "dma_active_time_percent": 0.5,
+    "mfu_estimated_percent": 0.005,
     "hbm_read_bytes": 100,
     "hbm_write_bytes": 50,
 }
@@ -109,17 +109,20 @@ def test_every_shape_of_summary_is_read(root: object) -> None:
 
 
 def test_over_cores_shares_are_averaged_and_bytes_added() -> None:
-    other = SUMMARY | {"tensor_engine_active_time_percent": 75.0, "hbm_read_bytes": 300}
+    other = SUMMARY | {"tensor_engine_active_time_percent": 0.75, "hbm_read_bytes": 300}
     found = explorer.parse(json.dumps({"nc_0": SUMMARY, "nc_1": other}))
     assert (found["tensor_engine_pct"], found["hbm_read_bytes"], found["hbm_write_bytes"]) == (50, 400, 100)
 
 
-def test_percentages_that_are_shares_of_one_are_known_by_the_times_beside_them() -> None:
-    shares = {"total_time": 3.13, "tensor_engine_active_time": 0.565, "tensor_engine_active_time_percent": 0.1805}
-    found = explorer.parse(json.dumps(shares | {"mfu_estimated_percent": 0.0628}))
-    assert found == {"tensor_engine_pct": pytest.approx(18.05), "mfu_pct": pytest.approx(6.28)}
-    low = {"total_time": 100.0, "tensor_engine_active_time": 0.5, "tensor_engine_active_time_percent": 0.5}
-    assert explorer.parse(json.dumps(low)) == {"tensor_engine_pct": 0.5}
+def test_what_the_summary_calls_percent_is_a_share_of_one() -> None:
+    """Of a small share as of a large one: nothing is guessed from the values or the times beside them."""
+    summary = {"total_time": 3.13, "tensor_engine_active_time": 0.565, "tensor_engine_active_time_percent": 0.1805}
+    found = explorer.parse(json.dumps(summary | {"mfu_estimated_percent": 0.0628, "dma_active_time_percent": 1.0}))
+    assert found == {
+        "tensor_engine_pct": pytest.approx(18.05),
+        "mfu_pct": pytest.approx(6.28),
+        "dma_pct": pytest.approx(100),
+    }
 
 
 @pytest.mark.parametrize(

@@ -332,10 +332,21 @@ answer(
     assert "nc_exec_running: aten::rsqrt" not in seen["rows"]["core"]
 
 
-def test_fallbacks_can_be_forbidden(core):
-    variables = {"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "1"}
-    seen = core("answer(error=raised(naive, *inputs()))", variables=variables, fallbacks=["aten::rsqrt"])
-    assert seen["error"].startswith("NotImplementedError: aten::rsqrt")
+def test_a_graph_that_fails_raises_or_runs_eagerly_in_silence(core):
+    """By the variable, which concerns graphs alone, and by the option that overrides it."""
+    script = """
+answer(
+    default=raised(torch.compile(naive, backend="neuron"), *inputs()),
+    option=raised(torch.compile(naive, backend="neuron", options={"fallback_execution": True}), *inputs()),
+    eager=raised(naive, *inputs()),
+    fallback=torch_neuronx.get_fallback_ops(),
+)
+"""
+    seen = core(script, compile_fails=True, fallbacks=["aten::rsqrt"])
+    assert "does not compile" in seen["default"]
+    assert (seen["option"], seen["eager"]) == (None, None)
+    variables = {"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"}
+    assert core(script, compile_fails=True, variables=variables)["default"] is None
 
 
 def test_an_older_version_and_other_costs(core, tmp_path):

@@ -11,9 +11,9 @@ import pytest
 import synthetic_results
 from cli import Ran
 
-from harness.report import run_report as report
-from harness.report import sweep_report
-from harness.results import folder as results
+from harness.report import run_report, sweep_report
+from harness.results import storage
+from harness.results.comparison import Comparison
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
 
@@ -42,10 +42,10 @@ def run_page(main_job: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "run"
     synthetic_results.renamed(main_job.folder, folder, {"fused": synthetic_results.AWKWARD})
     document = synthetic_results.with_status(
-        results.read(folder), "failed", "<script>alert(1)</script> & more", "compiled"
+        storage.read(folder), "failed", "<script>alert(1)</script> & more", "compiled"
     )
     document["config"]["op"]["note"] = "</pre><b>bold</b>"
-    report.write(folder, document)
+    run_report.write(folder, Comparison(document))
     return folder / "report.html"
 
 
@@ -55,7 +55,7 @@ def sweep_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweep")
     rows, jobs = synthetic_results.sweep({"rows": range(1, 60), "hidden": range(64, 64 * 58, 64)})
     assert len(rows) > 10_000
-    sweep_report.write(folder, rows, jobs, "python -m harness -m op=rmsnorm", {"op": {"name": "rmsnorm"}})
+    sweep_report.write(synthetic_results.sweep_report(folder, rows, jobs))
     return folder / "report.html"
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -20,15 +21,11 @@ from matplotlib.collections import LineCollection
 
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import run_report as report
-from harness.report import summary as words
-from harness.report import sweep_report
-from harness.report import swept_keys as axes
-from harness.report import tables as cells
-from harness.report.charts import roofline, samples, style, timeline
-from harness.report.charts import sweep as sweep_charts
-from harness.results import comparison
-from harness.results import folder as results
+from harness.report import charts, drawing, formatting, run_report, summary, sweep_report
+from harness.report.charts import roofline, samples, speedup_map, style, sweep_lines, timeline
+from harness.report.swept_keys import SweptRows
+from harness.results import storage
+from harness.results.comparison import Comparison
 
 CHARTS = ("comparison", "timeline", "samples")
 
@@ -50,7 +47,7 @@ def said(svg: Path | bytes) -> str:
 
 def written(folder: Path, document: dict[str, Any]) -> dict[str, str]:
     """Writes a document's report and returns the texts of its charts; each must be a whole PNG and SVG."""
-    report.write(folder, document)
+    run_report.write(folder, Comparison(document))
     for name in CHARTS:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         ElementTree.parse(folder / f"{name}.svg")
@@ -62,10 +59,9 @@ def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
         assert (main_job.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (main_job.folder / f"{name}.svg").exists()
     chart = said(main_job.folder / "comparison.svg")
-    rows = comparison.comparison(main_job.results)
-    for row, latency in zip(rows, cells.with_interval(rows), strict=True):
+    for row in Comparison(main_job.results).rows:
         assert row["variant"] in chart
-        assert latency in chart
+        assert formatting.latency(row) in chart
     assert "dispatch" in said(main_job.folder / "timeline.svg")
     assert "samples" in said(main_job.folder / "samples.svg")
     assert (main_job.folder / "report.html").exists()
@@ -86,7 +82,7 @@ def test_charts_say_what_has_no_result(main_job: Ran, tmp_path: Path, lost: list
 def test_names_are_drawn_as_they_are(main_job: Ran, tmp_path: Path) -> None:
     names = {"naive": "a_$b^2$_c", "fused": "多 line\nname", "compiled": synthetic_results.AWKWARD}
     folder = synthetic_results.renamed(main_job.folder, tmp_path / "run", names)
-    for texts in written(folder, results.read(folder)).values():
+    for texts in written(folder, storage.read(folder)).values():
         assert "a_$b^2$_c" in texts
         assert r"\u591a line name" in texts
         assert synthetic_results.AWKWARD in texts.replace("&lt;", "<").replace("&gt;", ">")
@@ -95,7 +91,7 @@ def test_names_are_drawn_as_they_are(main_job: Ran, tmp_path: Path) -> None:
 def test_equal_results_make_equal_charts(main_job: Ran, tmp_path: Path) -> None:
     for name in ("one", "other"):
         shutil.copytree(main_job.folder / "traces", tmp_path / name / "traces")
-        report.write(tmp_path / name, main_job.results)
+        run_report.write(tmp_path / name, Comparison(main_job.results))
     for chart in CHARTS:
         assert (tmp_path / "one" / f"{chart}.svg").read_bytes() == (tmp_path / "other" / f"{chart}.svg").read_bytes()
 
@@ -127,11 +123,6 @@ def test_a_report_needs_no_torch() -> None:
 # Sentences
 
 
-def sentences(rows: list, measurements: list) -> list[str]:
-    document = {"case": {"baseline": "naive"}, "measurements": measurements}
-    return words.summary(document, rows)
-
-
 def test_what_a_compiled_variant_does_is_said() -> None:
     known = {"device": "neuron", "device_gap_us": 400.0, "device_busy_us": 2000.0, "noise_floor": 0.02}
     naive = synthetic_results.row(
@@ -141,30 +132,26 @@ def test_what_a_compiled_variant_does_is_said() -> None:
         "compiled", 400.0, device_executions=1, operator_calls=1, speedup=6.3, speedup_lo=6.1, speedup_hi=6.4,
         verdict="faster", compile_s=21.0, break_even_calls=11_000, device_gap_us=0.0, device_busy_us=360.0,
     )  # fmt: skip
-    guards = [{"operator": "TorchDynamo Cache Lookup", "calls": 1, "self_cpu_us": 8.0}]
-    (told,) = sentences(
-        [naive, compiled], [synthetic_results.measurement("naive"), synthetic_results.measurement("compiled", guards)]
-    )
-    assert told == (
+    guards = [{"operator": "TorchDynamo Cache Lookup", "calls": 1, "self_cpu_us": 8.0, "device_time_us": None}]
+    (sentence,) = summary.sentences(synthetic_results.comparison([naive, compiled], {"compiled": guards}))
+    assert sentence == (
         "compiled does in one device execution what naive does in six, is 6.30 times as fast (6.10 to 6.40), spends no "
         "time in gaps between executions where naive spends 400 µs, took 21.0 s to compile and pays for itself after "
         "11,000 calls. Of its 400 µs the device is busy 90%; the rest, 10%, is dispatch, of which Dynamo's guards take "
-        "8.00 µs. What pays is less work on the device: 1,640 µs of the 2,120 µs saved."
+        "8.00 µs. Most of the gain comes from less work on the device: 1,640 µs of the 2,120 µs saved."
     )
 
 
-def test_the_same_work_under_another_name_is_said() -> None:
+def test_work_that_is_not_fused_is_called_so() -> None:
     naive = synthetic_results.row("naive", 20.0, operator_calls=6, speedup=1.0, verdict="baseline", noise_floor=0.02)
     fused = synthetic_results.row(
         "fused", 20.0, operator_calls=1, speedup=1.0, speedup_lo=0.99, speedup_hi=1.01, verdict="same", noise_floor=0.02
     )
-    inner = [{"operator": "aten::mul", "calls": 27, "self_cpu_us": 1.0}]
-    (told,) = sentences(
-        [naive, fused], [synthetic_results.measurement("naive", inner), synthetic_results.measurement("fused", inner)]
-    )
-    assert "does in one operator call what naive does in six" in told
-    assert "is as fast, within ±2.0% (0.990 to 1.01)" in told
-    assert "It is the same work under another name: it enters 27 operators" in told
+    inner = [{"operator": "aten::mul", "calls": 27, "self_cpu_us": 1.0, "device_time_us": None}]
+    (sentence,) = summary.sentences(synthetic_results.comparison([naive, fused], {"naive": inner, "fused": inner}))
+    assert "does in one operator call what naive does in six" in sentence
+    assert "is as fast, within ±2.0% (0.990 to 1.01)" in sentence
+    assert "It is not actually fused: it still dispatches 27 operators" in sentence
 
 
 @pytest.mark.parametrize(
@@ -179,29 +166,41 @@ def test_the_same_work_under_another_name_is_said() -> None:
 def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
     naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
     rows = [naive, synthetic_results.row("x", 20.0, **known)]
-    assert sentences(rows, [synthetic_results.measurement("naive"), synthetic_results.measurement("x")]) == [said_of_it]
+    assert summary.sentences(synthetic_results.comparison(rows)) == [said_of_it]
 
 
 def test_an_interval_that_tells_nothing_is_not_spelled_out() -> None:
     naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
     known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
     wild = synthetic_results.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
-    assert cells.with_interval([wild]) == ["20.00 µs (unknown)"]
-    assert cells.ratio(wild) == "1.70× (unknown)"
-    (said_of_it,) = sentences(
-        [naive, wild], [synthetic_results.measurement("naive"), synthetic_results.measurement("wild")]
+    assert formatting.latency(wild) == "20.00 µs (unknown)"
+    assert formatting.speedup(wild) == "1.70× (unknown)"
+    comparison = synthetic_results.comparison([naive, wild])
+    (sentence,) = summary.sentences(comparison)
+    assert "is not clearly faster or slower (the interval spans more than a factor of ten)" in sentence
+    assert [warning for warning in summary.warnings(comparison) if warning.startswith("wild: the interval spans")]
+
+
+def test_one_process_supports_no_verdict() -> None:
+    naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
+    known = {"speedup": 2.0, "speedup_lo": 1.99, "speedup_hi": 2.01, "verdict": "unclear", "processes": 1}
+    comparison = synthetic_results.comparison([naive, synthetic_results.row("x", 10.0, **known)])
+    assert (
+        "1.99 to 2.01 times as fast; one process cannot tell how processes scatter" in summary.sentences(comparison)[0]
     )
-    assert "is not clearly faster or slower (known to no factor of ten)" in said_of_it
+    assert "try latency.processes=3" in summary.warnings(comparison)[0]
 
 
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
     document = main_job.results | {"warnings": ["used 1.3 cores; try", "used 1,900 cores; try", "other; try"]}
-    told = words.warnings(document, comparison.comparison(document))
-    assert told[:2] == ["used 1,900 cores; try (the most of 2 processes)", "other; try"]
+    warnings = summary.warnings(Comparison(document))
+    assert warnings[:2] == ["used 1,900 cores; try (the most of 2 processes)", "other; try"]
 
 
 def test_every_warning_says_what_to_try(main_job: Ran) -> None:
-    for warning in words.warnings(main_job.results, comparison.comparison(main_job.results)):
+    warnings = summary.warnings(Comparison(main_job.results))
+    assert warnings  # of a single process, at least that it supports no verdict
+    for warning in warnings:
         assert re.search(r": .*; (try|end|raise|\w+\.\w+)|; it comes with", warning), warning
 
 
@@ -226,7 +225,7 @@ def test_the_timeline_shows_the_call_of_median_length_and_its_gaps() -> None:
     assert (typical.start, typical.length, len(typical.executions)) == (10_000, 2500, 2)
     assert timeline.gaps(typical.executions, 10_500, 12_500) == [(11_500.0, 300.0)]
     rows = [synthetic_results.row("naive", 2.5), synthetic_results.row("lost", None, status="failed", reason="no")]
-    figure = timeline.draw(rows, [], {"naive": events}, "title")
+    figure = timeline.of_traces(synthetic_results.comparison(rows), {"naive": events})
     lines = next(found for found in figure.axes[0].collections if isinstance(found, LineCollection))
     assert len(lines.get_paths()) == 2  # a dispatch each
     texts = [text.get_text() for text in figure.axes[0].texts]
@@ -249,7 +248,9 @@ def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
         for number in range(60)
     ]
     taken[7]["latency_us"] = 9000.0
-    figure = samples.draw([synthetic_results.row("naive", 101.0)], taken, "title")
+    comparison = synthetic_results.comparison([synthetic_results.row("naive", 101.0)])
+    comparison.__dict__["samples"] = taken
+    figure = samples.draw(comparison, tmp_path)
     (panel,) = figure.axes
     assert panel.get_ylim()[1] < 120
     shown = [len(line.get_xdata()) for line in panel.lines if line.get_marker() in ("o", "^", "v")]
@@ -264,20 +265,26 @@ def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
     ]
     peaks = {"flops_per_s": 1e12, "bytes_per_s": 1e10, "source": "a data sheet"}
     work = {"flops": 1e4, "bytes": 1e4}
-    svg = style.save(tmp_path, "roofline", lambda: roofline.draw(rows, work, peaks, "title")).read_bytes()
+    known = synthetic_results.comparison(rows, work=work, device={"peaks": peaks})
+    figure = roofline.draw(known, tmp_path)
+    assert figure is not None
+    style.save(figure, tmp_path, "roofline")
+    svg = (tmp_path / "roofline.svg").read_bytes()
     assert "bound by memory at 10.0 GFLOP/s; peaks: a data sheet" in said(svg)
     assert "naive: 10% of the bound" in said(svg)
     assert "compiled: 20% of the bound" in said(svg)
+    assert roofline.draw(synthetic_results.comparison(rows), tmp_path) is None  # no peaks
 
 
 # Sweeps
 
 
-def test_axes_are_numbers_in_order() -> None:
+def test_swept_numbers_are_in_order(tmp_path: Path) -> None:
     rows, _ = synthetic_results.sweep({"hidden": [1024, 256, 4096]})
-    (hidden,) = axes.found(rows)
+    sweep = SweptRows(rows)
+    (hidden,) = sweep.keys
     assert (hidden.label, hidden.values) == ("hidden", (256, 1024, 4096))
-    (panel,) = sweep_charts.draw_lines(rows, [hidden], "title").axes
+    (panel,) = sweep_lines.draw(sweep, tmp_path).axes
     assert panel.get_xscale() == "log"
     assert list(panel.get_xticks()) == [256, 1024, 4096]
     for line in panel.lines:
@@ -285,22 +292,23 @@ def test_axes_are_numbers_in_order() -> None:
         assert all(isinstance(x, float) for x in line.get_xdata())
 
 
-def test_names_keep_their_order_and_their_own_axis() -> None:
+def test_names_keep_their_order_and_their_own_axis(tmp_path: Path) -> None:
     rows, _ = synthetic_results.sweep({"hidden": [64]}, ["float32", "float16", "bfloat16"])
-    (dtype,) = axes.found(rows)
+    sweep = SweptRows(rows)
+    (dtype,) = sweep.keys
     assert (dtype.label, dtype.numeric, dtype.values) == ("dtype", False, ("float32", "float16", "bfloat16"))
-    (panel,) = sweep_charts.draw_lines(rows, [dtype], "title").axes
+    (panel,) = sweep_lines.draw(sweep, tmp_path).axes
     assert [tick.get_text() for tick in panel.get_xticklabels()] == ["float32", "float16", "bfloat16"]
 
 
 def test_crossovers_are_found_and_what_is_unclear_decides_nothing() -> None:
     rows, _ = synthetic_results.sweep({"rows": [1], "hidden": [512, 256, 8192, 4096]})
-    (hidden,) = axes.found(rows)
-    told = ["compiled is slower than naive up to hidden=512 and faster from hidden=4096."]
-    assert sweep_report.crossovers(rows, [hidden]) == told
+    sweep = SweptRows(rows)
+    sentences = ["compiled is slower than naive up to hidden=512 and faster from hidden=4096."]
+    assert sweep_report.crossovers(sweep) == sentences
     middle = next(row for row in rows if row["dim_hidden"] == 512 and row["variant"] == "compiled")
     middle["verdict"] = "unclear"
-    assert sweep_report.crossovers(rows, [hidden]) == [told[0].replace("512", "256")]
+    assert sweep_report.crossovers(SweptRows(rows)) == [sentences[0].replace("512", "256")]
 
 
 def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
@@ -308,10 +316,10 @@ def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
     for row in rows[:3]:
         row.update(dict.fromkeys(("latency_us", "speedup", "verdict")), status="missing", reason="not started")
     jobs[0] = sweep_report.Job(jobs[0].name, jobs[0].folder, "not started")
-    sweep_report.write(tmp_path, rows, jobs, "python -m harness -m op=rmsnorm", {"op": {"name": "rmsnorm"}})
-    told = sweep_report.summary(rows, axes.found(rows))
-    assert "naive, the baseline, has no result in 1 of 12 cases." in told
-    assert "fused is unclear in 5, failed in 6 and missing in 1 of 12 cases." in told
+    report = synthetic_results.sweep_report(tmp_path, rows, jobs)
+    sweep_report.write(report)
+    assert "naive, the baseline, has no result in 1 of 12 cases." in report.sentences
+    assert "fused is unclear in 5, failed in 6 and missing in 1 of 12 cases." in report.sentences
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "11 of 12 cases have results" in page
     assert "rows=4 hidden=1024 dtype=float32" in page
@@ -330,16 +338,16 @@ def test_a_sweep_without_any_result_is_drawn(tmp_path: Path) -> None:
         synthetic_results.row(row["variant"], None, status="failed", reason="why", dtype=row["dtype"]) for row in rows
     ]
     rows = [new | {"dim_hidden": row["dim_hidden"]} for new, row in zip(lost, rows, strict=True)]
-    sweep_report.write(tmp_path, rows, jobs, "command", {})
+    sweep_report.write(synthetic_results.sweep_report(tmp_path, rows, jobs))
     assert (tmp_path / "sweep.png").exists()
     assert said(tmp_path / "speedup.svg").count("×") >= 4
 
 
-def test_zeros_do_not_blank_a_logarithmic_axis() -> None:
+def test_zeros_do_not_blank_a_logarithmic_axis(tmp_path: Path) -> None:
     rows, _ = synthetic_results.sweep({"hidden": [256, 4096, 65536]})
     for row in rows:
         row["device_time_us"] = 0.0 if row["dim_hidden"] == 256 else row["latency_us"]
-    latency, device = sweep_charts.draw_lines(rows, axes.found(rows), "title").axes
+    latency, device = sweep_lines.draw(SweptRows(rows), tmp_path).axes
     for panel in (latency, device):
         assert panel.get_yscale() == "log"
         assert 0 < panel.get_ylim()[0] < panel.get_ylim()[1] < 1000
@@ -352,18 +360,74 @@ def test_the_fastest_of_a_case_is_not_guessed() -> None:
     one = synthetic_results.row("one", 5.0, speedup=2.0, speedup_lo=1.9, speedup_hi=2.1, verdict="faster", **known)
     two = synthetic_results.row("two", 4.9, speedup=2.05, speedup_lo=1.95, speedup_hi=2.2, verdict="faster", **known)
     names = ["naive", "one", "two"]
-    assert sweep_charts.winner([naive, one, two], names)[0] == ["two or one", "2.05×"]
-    assert sweep_charts.winner([naive, one | {"verdict": "unclear"}], names)[0] == ["unclear"]
-    assert sweep_charts.winner([naive, one | {"verdict": "slower"}], names)[0] == ["naive", "1×"]
-    assert sweep_charts.winner([naive, one | {"verdict": "same"}], names)[0] == ["the same"]
-    assert sweep_charts.winner([one | {"verdict": None}], names)[0] == ["×"]
+    assert speedup_map.winner([naive, one, two], names)[0] == ["two or one", "2.05×"]
+    assert speedup_map.winner([naive, one | {"verdict": "unclear"}], names)[0] == ["unclear"]
+    assert speedup_map.winner([naive, one | {"verdict": "slower"}], names)[0] == ["naive", "1×"]
+    assert speedup_map.winner([naive, one | {"verdict": "same"}], names)[0] == ["the same"]
+    assert speedup_map.winner([one | {"verdict": None}], names)[0] == ["×"]
 
 
 def test_the_columns_of_a_sweep_stand_in_its_table(main_job: Ran) -> None:
     rows, _ = synthetic_results.sweep({"rows": [1], "hidden": [256, 512]})
     for row in rows:
         row["op.variants.fused.args.block"] = row["dim_hidden"] // 2
-    found = sweep_report.table(rows, axes.found(rows))
+    found = sweep_report.table(SweptRows(rows))
     assert found.headers[:3] == ["hidden", "fused.args.block", "Variant"]
     assert found.rows[0][:3] == ["256", "128", "naive"]
     assert table(main_job.folder / "comparison.csv")
+
+
+# Which charts are drawn
+
+
+def test_charts_are_chosen_and_what_was_drawn_before_is_removed(main_job: Ran, tmp_path: Path) -> None:
+    comparison = Comparison(main_job.results)
+    run_report.write(tmp_path, comparison, ["samples", "timeline"])
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["samples.png", "timeline.png"]
+    run_report.write(tmp_path, comparison, [])
+    assert not [*tmp_path.glob("*.png"), *tmp_path.glob("*.svg")]
+    assert "<img" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_chart_is_a_file_and_a_line(main_job: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spread.py").write_text(
+        "from matplotlib.figure import Figure\ndef draw(comparison, folder):\n    return Figure()\n"
+    )
+    monkeypatch.setattr("harness.report.charts.__path__", [*charts.__path__, str(tmp_path)])
+    monkeypatch.setattr(drawing, "RUN", (*drawing.RUN, drawing.Chart("spread", "How the samples are spread")))
+    drawing.check(["spread"])
+    run_report.write(tmp_path / "run", Comparison(main_job.results), ["spread"])
+    assert (tmp_path / "run" / "spread.png").exists()
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<h2>Spread</h2>" in page
+    assert 'alt="How the samples are spread"' in page
+
+
+def test_a_chart_that_hangs_is_ended(
+    main_job: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(drawing, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(timeline, "draw", lambda comparison, folder: threading.Event().wait())
+    run_report.write(tmp_path, Comparison(main_job.results), ["comparison", "timeline"])
+    assert (tmp_path / "comparison.png").exists()
+    assert not (tmp_path / "timeline.png").exists()
+    (record,) = caplog.records
+    assert record.message.startswith("timeline: the chart was not drawn within")
+    caplog.clear()
+
+
+@pytest.mark.parametrize("backend", ["bogus", "module://matplotlib_inline.backend_inline"])
+def test_charts_need_no_backend(main_job: Ran, tmp_path: Path, backend: str) -> None:
+    shutil.copy(main_job.folder / "results.json", tmp_path)
+    ran = run(str(tmp_path), cwd=tmp_path, module="harness.report", MPLBACKEND=backend)
+    assert ran.status == 0, ran.err
+    assert ran.err == ""
+    assert (tmp_path / "comparison.png").exists()
+
+
+@pytest.mark.parametrize("arguments", [["op=rmsnorm"], ["-m", "op=rmsnorm", "dtype=float32,bfloat16"]])
+def test_an_unknown_chart_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+    ran = run(*arguments, "report.charts=[comparisn]", cwd=tmp_path)
+    assert ran.status == 2
+    assert "report.charts=comparisn: unknown; did you mean comparison?" in ran.error
+    assert "speedup, sweep, timeline" in ran.error

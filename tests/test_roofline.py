@@ -14,13 +14,16 @@ from cli import BRIEF, Ran
 
 from harness import compare
 from harness.configuration import compose as library
+from harness.configuration.devices import library as library_devices
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import parse
 from harness.configuration.settings import RooflineSettings, WorkerSettings
+from harness.devices import device
 from harness.execution import peaks
 from harness.results import roofline
 from harness.results.roofline import Bound
 
+CPU, NEURON = (device(name, library_devices()) for name in ("cpu", "neuron"))
 MACHINE = {"cpu": "made up", "cores": 2, "threads": 1, "memory_bytes": 1, "torch": "2"}
 
 
@@ -46,17 +49,17 @@ def test_the_longer_of_compute_and_memory_bounds() -> None:
 def test_a_logical_core_has_its_share_of_the_chip(
     name: str, cores: str | None, dtype: str, flops: float, bandwidth: float
 ) -> None:
-    found = roofline.documented(settings(), {"name": name, "logical_core_config": cores}, dtype)
+    found = NEURON.documented_peaks(settings(), {"name": name, "logical_core_config": cores}, dtype)
     assert (found["flops_per_s"], found["bytes_per_s"]) == pytest.approx((flops, bandwidth))
     assert "AWS Neuron documentation" in found["source"]
     assert "assumed" in found["source"]
 
 
 def test_what_is_not_documented_stays_unknown() -> None:
-    assert roofline.given(settings(), roofline.documented(settings(), {"name": "Trn9"}, "bfloat16")) is None
-    assert roofline.given(settings(), roofline.documented(settings(), {"name": "Trn2"}, "float64")) is None
+    assert roofline.given(settings(), NEURON.documented_peaks(settings(), {"name": "Trn9"}, "bfloat16")) is None
+    assert roofline.given(settings(), NEURON.documented_peaks(settings(), {"name": "Trn2"}, "float64")) is None
     named = settings("roofline.chip=trn2")
-    assert roofline.documented(named, {"name": "Trn9"}, "bfloat16")["flops_per_s"] == pytest.approx(667e12 / 4)
+    assert NEURON.documented_peaks(named, {"name": "Trn9"}, "bfloat16")["flops_per_s"] == pytest.approx(667e12 / 4)
 
 
 def test_what_the_user_gives_comes_first() -> None:
@@ -77,7 +80,9 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]
     asked: list[list[str]] = []
     monkeypatch.setattr(peaks, "user_cache_path", lambda name: tmp_path / name)
 
-    def measure(wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> dict[str, dict[str, Any]]:
+    def measure(
+        device: object, wanted: list[str], threads: int, worker: WorkerSettings, log: Path
+    ) -> dict[str, dict[str, Any]]:
         asked.append(wanted)
         return {name: {"per_s": 10.0 / len(asked), "busy": False} for name in wanted}
 
@@ -86,7 +91,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]
 
 
 def find(dtype: str, anew: bool = False, **machine: Any) -> dict[str, Any]:
-    return peaks.measured(dtype, {**MACHINE, **machine}, WorkerSettings(), Path("log"), anew)
+    return peaks.measured(CPU, dtype, {**MACHINE, **machine}, WorkerSettings(), Path("log"), anew)
 
 
 def test_peaks_are_measured_once_for_a_machine_and_dtype(measured: list[list[str]]) -> None:
@@ -122,7 +127,7 @@ def test_a_peak_is_work_over_the_time_of_the_fastest_call(monkeypatch: pytest.Mo
     monkeypatch.setattr(peaks, "LEAST_BYTES", 1 << 20)
     monkeypatch.setattr(peaks, "MOST_BYTES", 1 << 20)
     monkeypatch.setattr(peaks, "_fastest", lambda call: 1e-3)
-    assert peaks.copy_bandwidth() == pytest.approx(2 * (1 << 20) / 1e-3)
+    assert peaks.copy_bandwidth(1 << 10) == pytest.approx(2 * (1 << 20) / 1e-3)
 
     def slower_from_512(call: Callable[[], torch.Tensor]) -> float:
         sizes.append(call().shape[0])

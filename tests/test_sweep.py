@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,13 +14,12 @@ from pathlib import Path
 import pytest
 from cli import QUICK, ROOT, Ran, in_process, run, table
 from conftest import Shared
+from in_process import say
 
-from harness.configuration.errors import CaseError, UsageError
-from harness.execution import lock
+from harness.configuration.errors import UsageError
+from harness.configuration.overrides import quoted
 from harness.report.sweep_report import gather
-from harness.results import plan
-from harness.results import sweep as gathering
-from harness.results.comparison import columns
+from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 
@@ -29,7 +29,7 @@ def swept(shared: Shared) -> Ran:
     """Two operations with different dims, at two sizes each."""
 
     def make(folder: Path) -> Ran:
-        ran = in_process("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", *TWO, cwd=folder)
+        ran = in_process("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", *TWO, "report.charts=null", cwd=folder)
         assert ran.status == 0, ran.err
         return ran
 
@@ -49,7 +49,7 @@ def rows_of(ran: Ran) -> list[dict[str, str]]:
 def test_one_table_holds_all_cases(swept: Ran) -> None:
     folder = swept.cwd / swept.folder
     with (folder / "sweep.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == [*columns(["rows", "columns", "hidden"]), "case"]
+        assert next(csv.reader(file)) == [*columns.names(columns.of_case(["rows", "columns", "hidden"])), "case"]
     rows = rows_of(swept)
     assert [(row["op"], row["dim_rows"], row["variant"]) for row in rows] == [
         (op, size, variant) for op in ("softmax", "rmsnorm") for size in "42" for variant in ("naive", "fused")
@@ -98,17 +98,13 @@ def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
 def test_an_impossible_sweep_is_refused_before_anything_runs(
     tmp_path: Path, arguments: list[str], said: list[str]
 ) -> None:
-    ran = run("-m", *TWO, *arguments, cwd=tmp_path)
-    assert ran.status == 2, ran.err
-    assert all(text in ran.error for text in said), ran.error
-    assert ran.out == ""
+    refusal = say(["-m", *TWO, *arguments], tmp_path).refusal
+    assert all(text in refusal for text in said), refusal
     assert not (tmp_path / "outputs").exists()
 
 
 def test_resume_is_for_sweeps(tmp_path: Path) -> None:
-    ran = run("resume=last", *TWO, cwd=tmp_path)
-    assert ran.status == 2
-    assert "add -m" in ran.error
+    assert "add -m" in say(["resume=last", *TWO], tmp_path).refusal
 
 
 def test_a_folder_takes_one_sweep(swept: Ran) -> None:
@@ -117,11 +113,61 @@ def test_a_folder_takes_one_sweep(swept: Ran) -> None:
     assert f"resume={swept.folder}" in ran.error
 
 
+def test_a_folder_takes_either_a_run_or_a_sweep(tmp_path: Path) -> None:
+    """Also one that was killed, which has left a log alone; nothing in the folder is changed."""
+    sweep = ["-m", "dtype=float32,bfloat16", "hydra.sweep.dir=fixed"]
+    assert say(["hydra.run.dir=fixed"], tmp_path).measured
+    (tmp_path / "fixed" / "worker.log").write_text("of the first run")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert "hydra.run.dir=fixed: holds earlier results" in say(["hydra.run.dir=fixed"], tmp_path).refusal
+    assert "hydra.sweep.dir=fixed: holds a run" in say(sweep, tmp_path).refusal
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    shutil.rmtree(tmp_path / "fixed")
+    assert say(sweep, tmp_path).measured == 2
+    assert "holds earlier results" in say(["hydra.run.dir=fixed"], tmp_path).refusal
+
+
+def test_a_case_that_is_measured_again_starts_in_an_empty_folder(copy: Path) -> None:
+    """But for results that are whole, which stand until there are new ones."""
+    whole = copy / "000-softmax-rows_4"
+    killed = copy / "001-softmax-rows_2"
+    (killed / "results.json").unlink()
+    for case in (whole, killed):
+        sweeps.clear_attempt(case)
+    assert {path.name for path in whole.iterdir()} == {".hydra", "results.json"}
+    assert {path.name for path in killed.iterdir()} == {".hydra"}
+    assert [case.missing for case in sweeps.read(copy).cases] == [None, "started, not finished", None, None]
+
+
+def test_two_mappings_of_one_key_are_both_in_each_case(tmp_path: Path) -> None:
+    two = ["+op.variants={a: {fn: a.a}}", "+op.variants={b: {fn: b.b},c: {fn: c.c}}"]
+    folders = [f"hydra.sweep.dir={name}" for name in ("both", "chosen", "last")]
+    assert say(["-m", folders[0], *two, "dtype=float32,bfloat16"], tmp_path).measured == 2
+    cases = plan.read(tmp_path / "both").cases
+    assert [case.variants for case in cases] == [("naive", "fused", "compiled", "a", "b", "c")] * 2
+    assert say(["-m", folders[1], two[0], "+op.variants={b: {fn: b.b}},{c: {fn: c.c}}"], tmp_path).measured == 2
+    cases = plan.read(tmp_path / "chosen").cases
+    assert [case.variants[3:] for case in cases] == [("a", "b"), ("a", "c")]
+    assert say(["-m", folders[2], "seed=1,2", "seed=3", "dtype=float32,float64"], tmp_path).measured == 2
+
+
+def test_the_printed_command_continues_a_sweep_in_any_folder(tmp_path: Path) -> None:
+    """The stub fails every case, so that all are measured again."""
+    name = "out (1), a=b größe's \\"
+    arguments = ["-m", "dtype=float32,bfloat16", "worker.env.A=1e5", f"hydra.sweep.dir={quoted(name)}"]
+    assert say(arguments, tmp_path).measured == 2
+    command = plan.read(tmp_path / name).resuming(Path(name))
+    assert say(shlex.split(command)[3:], tmp_path).measured == 2
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    again = say(arguments, tmp_path).refusal
+    resume = shlex.split(again.partition("continue it by ")[2])
+    assert say(["-m", *arguments[1:3], *resume], tmp_path).measured == 2
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    ran = run("-m", "dtype=float32,bfloat16", "hydra.sweep.dir=file/sweep", *TWO, cwd=tmp_path)
-    assert ran.status == 2
-    assert "file/sweep: cannot be written: Not a directory" in ran.error
+    refusal = say(["-m", "dtype=float32,bfloat16", "hydra.sweep.dir=file/sweep", *TWO], tmp_path).refusal
+    assert "file/sweep: cannot be written: Not a directory" in refusal
 
 
 def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Path) -> None:
@@ -136,8 +182,7 @@ def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Pa
 def test_every_named_sweep_has_cases(tmp_path: Path, name: str) -> None:
     """Refused for its folder alone, after all of its cases were found right."""
     (tmp_path / "file").touch()
-    ran = run(f"sweep={name}", "hydra.sweep.dir=file/sweep", cwd=tmp_path)
-    assert "cannot be written" in ran.error
+    assert "cannot be written" in say([f"sweep={name}", "hydra.sweep.dir=file/sweep"], tmp_path).refusal
 
 
 def test_names_of_folders_are_safe_short_and_different(tmp_path: Path) -> None:
@@ -201,9 +246,9 @@ def test_results_of_another_version_are_named(copy: Path) -> None:
 
 
 def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
-    before = gathering.read(copy).rows
+    before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
-    after = gathering.read(copy).rows
+    after = sweeps.read(copy).rows
     assert [row["latency_us"] for row in after] == pytest.approx([row["latency_us"] for row in before])
 
 
@@ -251,21 +296,6 @@ def sees(x, weight):
     ran = in_process("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
     row = next(row for row in rows_of(ran) if row["op.variants.mine.fn"] == "leaky.sees" and row["variant"] == "mine")
     assert (row["status"], row["reason"]) == ("ok", "")
-
-
-def test_lock_fails_or_is_not_taken_where_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with lock.hold("cpu", "wait", "a test"):
-        refused = run("lock=fail", *TWO, cwd=tmp_path)
-        assert refused.status == 1
-        assert "cpu is being measured by another run" in refused.error
-        assert f"process {os.getpid()}, a test" in refused.error
-        with lock.hold("neuron", "fail", "another device"), lock.hold("cpu", "none", "no lock"):
-            pass
-        with pytest.raises(CaseError, match="cpu is being"), lock.hold("auto", "fail", "any device"):
-            pass
-    with lock.hold("auto", "fail", "any device"):
-        pass
 
 
 def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:

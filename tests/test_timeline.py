@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure import timeline, trace
-from harness.measure.timeline import Timeline
+from harness.measure import trace
+from harness.measure.attribution import Calls, timeline
+from harness.measure.observations import Timeline
 from harness.measure.trace import Event
 
 TRACES = Path(__file__).parent / "traces"
@@ -26,7 +27,7 @@ def cuda() -> list[Event]:
 
 
 def analysed(events: list[Event]) -> Timeline:
-    found = timeline.analyse(events)
+    found = timeline(Calls(events))
     assert found is not None
     return found
 
@@ -98,4 +99,4 @@ def test_what_a_trace_does_not_tell_is_not_zero(neuron: list[Event]) -> None:
     assert found.host_dispatches == 6
     unknown = (found.runtime_schedules, found.device_executions, found.device_busy_us)
     assert (*unknown, found.device_span_us, found.device_gap_us) == (None,) * 5
-    assert timeline.analyse([event for event in neuron if event.kind == trace.DEVICE]) is None
+    assert timeline(Calls([event for event in neuron if event.kind == trace.DEVICE])) is None

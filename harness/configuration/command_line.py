@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -30,11 +31,11 @@ def exit_status(main: Callable[P, int]) -> Callable[P, int]:
 
     @wraps(main)
     def ended(*arguments: P.args, **options: P.kwargs) -> int:
+        open_streams()
         try:
             return flushed(main(*arguments, **options))
         except UsageError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+            return usage_fault(error)
         except OSError as error:
             return cannot_write(error)
         except KeyboardInterrupt:
@@ -42,6 +43,29 @@ def exit_status(main: Callable[P, int]) -> Callable[P, int]:
             return 130
 
     return ended
+
+
+def open_streams() -> None:
+    """Opens those of stdin, stdout and stderr that the shell has closed, and lets none refuse a character.
+
+    Else the next files that are opened would take their numbers, and a text without an encoding would end the program.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
+def usage_fault(error: UsageError) -> int:
+    """Says what is wrong with the command, in one line; returns the exit status, 2."""
+    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+    return 2
 
 
 def flushed(status: int) -> int:

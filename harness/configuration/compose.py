@@ -1,25 +1,21 @@
-"""The library: the operations of the configuration's folders, composed without a command line."""
+"""Composing: a configuration from overrides, without a command line, and what the folders of configuration offer."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.singleton import Singleton
-from hydra.core.utils import JobRuntime
-from hydra.errors import HydraException
-from hydra.version import VersionBase
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, flag_override
 
 from harness.configuration.errors import UsageError
-from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.hydra_private import as_usage_error, isolated
+from harness.configuration.overrides import as_written, config_dirs, quoted
 from harness.configuration.schema import directory, resolved
 
-HYDRAS_OWN = (GlobalHydra, VersionBase, JobRuntime)  # what Hydra keeps for a process
+log = logging.getLogger("harness")
 
 
 def names(folder: Path | None = None) -> list[str]:
@@ -28,32 +24,83 @@ def names(folder: Path | None = None) -> list[str]:
     return sorted({str(path.relative_to(group).with_suffix("")) for group in groups for path in group.rglob("*.yaml")})
 
 
-def composed(overrides: Sequence[str], folder: Path | None = None) -> dict[str, Any]:
+def composed(
+    overrides: Sequence[str], folder: Path | None = None, warn: Callable[[str], None] = log.warning
+) -> dict[str, Any]:
     """The configuration that these overrides give, as plain values; `folder` is searched as --config-dir is.
 
-    Leaves a Hydra that runs in this process as it was. Raises UsageError, as the command line would.
+    `warn` is called with what is chosen from `folder` and not used. Leaves a Hydra that runs in this process as it was.
+    Raises UsageError, as the command line would.
     """
-    searched = list(overrides)
-    if folder is not None:
-        if not folder.is_dir():
-            raise UsageError(f"{folder}: no such folder")
-        path = str(folder.resolve()).replace("'", "\\'")
-        searched.append(f"hydra.searchpath=['file://{path}']")
-    with _hydra_put_back():
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder")
+    folders = [] if folder is None else [folder]
+    config = _compose(overrides, folders)
+    for sentence in shadowed(config.hydra):
+        warn(sentence)
+    return resolved(without_hydra(config))
+
+
+def explained(error: Exception, arguments: Sequence[str]) -> UsageError:
+    """One line for what Hydra says of a command line; it names the argument at fault.
+
+    Some of its messages name none. Then each argument is tried by itself.
+    """
+    folders = [folder for folder in config_dirs(arguments) if folder.is_dir()]
+    wrong = as_usage_error(error, folders)
+    given = [argument for argument in arguments if not argument.startswith("-") and Path(argument) not in folders]
+    if isinstance(error, UsageError) or any(_key(argument) in str(wrong) for argument in given):
+        return wrong
+    culprits = [argument for argument in given if _refused(argument, folders)]
+    return UsageError(f"{' '.join(culprits or given)}: {wrong}")
+
+
+def _key(argument: str) -> str:
+    return argument.partition("=")[0].lstrip("+~").partition("@")[0] or argument
+
+
+def _refused(argument: str, folders: Sequence[Path]) -> bool:
+    try:
+        _compose([argument], folders)
+    except UsageError:
+        return True
+    return False
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """The configuration, which is changed, without Hydra's own section."""
+    with flag_override(config, ["struct", "readonly"], False):
+        del config["hydra"]
+    return config
+
+
+def shadowed(hydra: Any) -> list[str]:
+    """A sentence for each file of the user's folders that is chosen, and not used: the library's stands before it.
+
+    `hydra` is that section of a composed configuration.
+    """
+    sources = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
+    folders = [folder for folder in sources if folder.resolve() != directory().resolve()]
+    sentences = []
+    for folder in folders:
+        for group, option in hydra.runtime.choices.items():
+            own, library = (base / group / f"{option}.yaml" for base in (folder, directory()))
+            if own.is_file() and library.is_file() and own.read_bytes() != library.read_bytes():
+                sentences.append(
+                    f"{group}={option}: {own} is not used, since the harness's own {group}/{option}.yaml stands before "
+                    "it; give yours another name"
+                )
+    return sentences
+
+
+def _compose(overrides: Sequence[str], folders: Sequence[Path]) -> DictConfig:
+    searched = [as_written(override) for override in overrides]
+    if folders:
+        paths = ",".join(quoted(f"file://{folder.resolve()}") for folder in folders)
+        searched.append(f"hydra.searchpath=[{paths}]")
+    with isolated():
         try:
             with initialize_config_dir(str(directory()), job_name="harness", version_base="1.3"):
-                return resolved(compose("config", searched))
-        except (HydraException, OmegaConfBaseException, ValueError) as error:
-            raise as_usage_error(error) from error
-
-
-@contextlib.contextmanager
-def _hydra_put_back() -> Iterator[None]:
-    kept: dict[type, Any] = Singleton._instances
-    before: dict[type, Any] = {kind: kept.pop(kind) for kind in HYDRAS_OWN if kind in kept}
-    try:
-        yield
-    finally:
-        for kind in HYDRAS_OWN:
-            kept.pop(kind, None)
-        kept.update(before)
+                return compose("config", searched, return_hydra_config=True)
+        except Exception as error:
+            raise as_usage_error(error, folders) from error

@@ -9,7 +9,12 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
+from harness.configuration.overrides import config_dirs
 from harness.configuration.schema import directory
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 EXAMPLES = """\
 python -m harness op=rmsnorm
@@ -23,14 +28,14 @@ HEADER = (
 FOOTER = "Flags of Hydra (-m to sweep, --cfg job, --info, --config-dir, …): python -m harness --hydra-help"
 
 
-def asked(arguments: Sequence[str]) -> bool:
+def wanted(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for help."""
     return any(argument in ("--help", "-h") for argument in arguments)
 
 
 def text(arguments: Sequence[str]) -> str:
     """The help, with the operations of a --config-dir among the others."""
-    folders = [directory(), *_config_dir(arguments)]
+    folders = [directory(), *(folder for folder in config_dirs(arguments) if folder.is_dir())]
     groups = sorted({path.parent.name for folder in folders for path in folder.glob("*/*.yaml")} - {"op", "hydra"})
     sections = [
         ("Examples", EXAMPLES),
@@ -55,24 +60,17 @@ def _options(folders: Sequence[Path], group: str) -> list[str]:
     return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
 
 
-def _config_dir(arguments: Sequence[str]) -> list[Path]:
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
-        if flag in ("--config-dir", "-cd") and Path(value).is_dir():
-            return [Path(value)]
-        if flag.startswith("--config-dir="):
-            return [Path(flag.partition("=")[2])]
-    return []
-
-
 def _keys(path: Path) -> str:
-    """The file without its defaults list and Hydra's own section."""
-    kept, skipping = [], False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith((" ", "#")):
-            skipping = line.startswith(("defaults:", "hydra:"))
-        if not skipping:
-            kept.append(line)
-    return "\n".join(kept).strip()
+    """The file without its defaults list and Hydra's own section; the comments are what its keys mean."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    node = yaml.compose(text, _Loader)
+    starts = [(key.value, key.start_mark.line) for key, _ in node.value]
+    shown = lines[: starts[0][1]]
+    for (name, start), (_, end) in zip(starts, [*starts[1:], ("", len(lines))], strict=True):
+        if name not in ("defaults", "hydra"):
+            shown += lines[start:end]
+    return "\n".join(shown).strip()
 
 
 def _wrapped(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.configuration import library
 from harness.configuration.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 MODES = ("forward", "backward", "forward_backward")
 RESERVED_DIMS = ("dtype", "generator", "mode")
+CONTROL = "(control)"  # the hidden second name of the baseline, which no variant can have
+SEEDS = 2**64  # torch.Generator takes as many
 
 Function = str | Callable[..., Any]
 
@@ -65,6 +68,33 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class CaseKey:
+    """What makes a case the same as one of another run, and its name for people."""
+
+    op: str
+    dims: tuple[tuple[str, int], ...]
+    dtype: str
+    mode: str
+    device: str
+
+    @classmethod
+    def of(cls, case: Mapping[str, Any]) -> CaseKey:
+        """The key of a case as results.json describes it."""
+        return cls(case["op"], tuple(case["dims"].items()), case["dtype"], case["mode"], case["device"])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its parts: `rmsnorm`, `rows=4`, `hidden=512`, `bfloat16`, `forward`, `cpu`."""
+        return (self.op, *(f"{name}={size}" for name, size in self.dims), self.dtype, self.mode, self.device)
+
+    @property
+    def title(self) -> str:
+        """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
+        what = self.words[: 1 + len(self.dims)]
+        return " · ".join([" ".join(what), self.dtype, self.mode, self.device])
+
+
+@dataclass(frozen=True)
 class Case:
     """One measurement to make: an operation at fixed dims, in one dtype, device and mode."""
 
@@ -80,10 +110,9 @@ class Case:
         return self.operation.variant(self.operation.baseline)
 
     @property
-    def label(self) -> str:
-        """For people: `rmsnorm rows=4 hidden=512 bfloat16 forward`."""
-        dims = [f"{name}={size}" for name, size in self.operation.dims.items()]
-        return " ".join([self.operation.name, *dims, self.dtype, self.mode])
+    def key(self) -> CaseKey:
+        """Its identity, and its title."""
+        return CaseKey(self.operation.name, tuple(self.operation.dims.items()), self.dtype, self.mode, self.device)
 
 
 def resolve(function: Function, key: str) -> Callable[..., Any]:
@@ -94,12 +123,14 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
     if not isinstance(function, str):
         return function
     try:
+        if function.partition(".")[0] == library.PACKAGE:
+            library.import_library()
         found = pkgutil.resolve_name(function)
     except ModuleNotFoundError as error:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
     except AttributeError as error:
         raise UsageError(f"{key}={function}: {_missing_attribute(function)}") from error
-    except Exception as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported, such as to parse arguments
         raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
     if not callable(found):
         raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
@@ -148,7 +179,7 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
     arguments = {name: value for name, value in offered.items() if takes_all or name in named}
     try:
         return function(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
 
 
@@ -174,7 +205,7 @@ def _missing_attribute(path: str) -> str:
             module = importlib.import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         near = difflib.get_close_matches(parts[end], offered, n=1)

@@ -1,33 +1,21 @@
-"""The schema of a run, and its validation into a Case and Settings."""
+"""The schema of the configuration, and what makes a Case and Settings of a composed one."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from harness.configuration.errors import UsageError, unknown, unknown_key
-from harness.configuration.operation import DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
-from harness.configuration.settings import (
-    LatencySettings,
-    NeuronSettings,
-    ProfileSettings,
-    RooflineSettings,
-    Settings,
-    WorkerSettings,
-)
+from harness.configuration.devices import AUTO, LIBRARY, device_configs, section
+from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
+from harness.configuration.operation import CONTROL, DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
+from harness.configuration.settings import Settings, check, setting, valid
 
-DEVICES = ("auto", "neuron", "cuda", "cpu")
-CACHES = ("warm", "cold")
-DOCTOR = ("refuse", "warn")
-LOCK = ("wait", "fail", "none")
-PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
 
 
@@ -42,34 +30,32 @@ class OpSettings:
     work: str | None = None
     baseline: str = MISSING
     variants: dict[str, Any] = MISSING  # not Dict[str, Variant]: that refuses +op.variants.mine.fn=…
-    dtypes: list[str] = field(default_factory=lambda: list(DTYPES))
-    modes: list[str] = field(default_factory=lambda: list(MODES))
-    tolerance: float = 1.0
+    dtypes: list[str] = field(default_factory=lambda: list(DTYPES), metadata=valid(choices=DTYPES))
+    modes: list[str] = field(default_factory=lambda: list(MODES), metadata=valid(choices=MODES))
+    tolerance: float = setting(1.0, above=0)
 
 
 @dataclass
-class RunSettings:
-    """Everything that a run is told; the top level of the configuration."""
+class Configuration(Settings):
+    """The top level of the configuration: what to measure, and the settings to measure it with."""
 
     op: OpSettings = MISSING
-    dtype: str = "bfloat16"
-    device: str = "auto"
-    mode: str = "forward"
-    seed: int = 0
-    variants: Any = None  # a list of names to measure; null: all
-    resume: str | None = None  # the folder of a sweep to continue, or last
-    lock: str = "wait"  # what to do while another run measures on the device
-    doctor: str = "refuse"  # what to do where harness.doctor calls the device unfit
-    profile: ProfileSettings = field(default_factory=ProfileSettings)
-    latency: LatencySettings = field(default_factory=LatencySettings)
-    worker: WorkerSettings = field(default_factory=WorkerSettings)
-    neuron: NeuronSettings = field(default_factory=NeuronSettings)
-    roofline: RooflineSettings = field(default_factory=RooflineSettings)
+    dtype: str = setting("bfloat16", choices=DTYPES)
+    device: str = AUTO
+    devices: dict[str, str] = field(default_factory=lambda: dict(LIBRARY))  # each has a section by its name
+    mode: str = setting("forward", choices=MODES)
+    seed: int = setting(0, minimum=-(2**63), maximum=2**64 - 1)  # what torch.Generator takes
+    variants: Any = None
 
 
 def _schema() -> DictConfig:
-    schema = OmegaConf.structured(RunSettings)
+    schema = OmegaConf.structured(Configuration)
     OmegaConf.set_struct(schema.worker.env, False)  # so that worker.env.NAME=VALUE needs no +
+    OmegaConf.set_struct(schema, False)  # so that a device's file can bring a section; Hydra closes it
+    for name, path in LIBRARY.items():
+        settings = section(name, path)
+        if fields(settings):
+            schema[name] = OmegaConf.structured(settings)
     return schema
 
 
@@ -86,10 +72,13 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     """The composed configuration as plain Python values; raises UsageError for one that is incomplete."""
     try:
         return OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[return-value]
-    except OmegaConfBaseException as error:
+    except MissingMandatoryValue as error:
         key = error.full_key or "configuration"
-        where = f" (conf/op: {config.op.get('name')})" if key.startswith("op.") else ""
+        name = OmegaConf.to_container(config)["op"].get("name") if key.startswith("op.") else None  # type: ignore
+        where = f" (conf/op: {name})" if name else ""
         raise UsageError(f"{key}: missing{where}; give it in the operation's YAML file or as {key}=…") from error
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{error.full_key}: {one_line(error)}") from error
 
 
 def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
@@ -97,58 +86,73 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
 
     Raises UsageError, which names the key, for anything that cannot be measured as asked.
     """
-    _no_stray_keys(plain)
-    op = plain["op"]
-    _among("lock", plain["lock"], LOCK)
-    dtype = _among("dtype", plain["dtype"], DTYPES)
-    if dtype not in op["dtypes"]:
-        raise unknown("dtype", dtype, op["dtypes"], f"dtypes of {op['name']}")
-    mode = _among("mode", plain["mode"], MODES)
-    if mode not in op["modes"]:
-        raise unknown("mode", mode, op["modes"], f"modes of {op['name']}")
+    sections = _sections(plain)
+    config: Configuration = _typed(Configuration, {key: plain[key] for key in plain if key not in sections}, "")
+    check(config)
+    devices = device_configs(plain)
+    op = config.op
+    if config.dtype not in op.dtypes:
+        raise unknown("dtype", config.dtype, op.dtypes, f"dtypes of {op.name}")
+    if config.mode not in op.modes:
+        raise unknown("mode", config.mode, op.modes, f"modes of {op.name}")
     case = Case(
-        operation=_operation(op, plain["variants"]),
-        dtype=dtype,
-        device=_among("device", plain["device"], DEVICES),
-        mode=mode,
-        seed=plain["seed"],
+        operation=_operation(op, config.variants, tuple(devices)),
+        dtype=config.dtype,
+        device=_among("device", config.device, (AUTO, *devices)),
+        mode=config.mode,
+        seed=config.seed,
     )
-    return case, _settings(plain)
+    values = {item.name: getattr(config, item.name) for item in fields(Settings)}
+    return case, Settings(**{**values, "devices": devices})
 
 
-def _no_stray_keys(plain: Mapping[str, Any]) -> None:
-    """`+key=value` gets past Hydra for any key."""
-    sections = {"": RunSettings, "op": OpSettings, "profile": ProfileSettings, "latency": LatencySettings}
-    sections |= {"worker": WorkerSettings, "neuron": NeuronSettings, "roofline": RooflineSettings}
-    for prefix, schema in sections.items():
-        names = [known.name for known in fields(schema)]
-        for key in plain[prefix] if prefix else plain:
-            if key not in names:
-                raise unknown_key(prefix, key, names)
+def _sections(plain: Mapping[str, Any]) -> set[str]:
+    """The keys at the top that are devices' own sections."""
+    if not isinstance(plain.get("devices"), Mapping):
+        raise UsageError(f"devices={plain.get('devices')}: expected a mapping of names to classes")
+    return {name for name in plain if name in plain["devices"]}
 
 
-def _operation(op: Mapping[str, Any], selected: Any) -> Operation:
-    if not op["variants"]:
-        raise UsageError(f"op.variants: {op['name']} has none")
-    variants = tuple(_variant(str(name), value) for name, value in op["variants"].items())
-    names = [variant.name for variant in variants]
-    if op["baseline"] not in names:
-        raise unknown("op.baseline", op["baseline"], names, f"variants of {op['name']}")
+def _typed(schema: Any, plain: Any, prefix: str) -> Any:
+    """An instance of a schema's dataclass; raises UsageError for a key that + has added, or ~ deleted."""
+    if not isinstance(plain, Mapping):
+        raise UsageError(f"{prefix.rstrip('.')}={plain}: expected a mapping")
+    kinds = get_type_hints(schema)
+    for key in plain:
+        if key not in kinds:
+            raise unknown_key(prefix.rstrip("."), str(key), kinds)
+    values = {}
+    for key, kind in kinds.items():
+        if key not in plain:
+            raise UsageError(f"{prefix}{key}: missing; give it a value, as in {prefix}{key}=…")
+        values[key] = _typed(kind, plain[key], f"{prefix}{key}.") if is_dataclass(kind) else plain[key]
+    return schema(**values)
+
+
+def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operation:
+    if not op.variants:
+        raise UsageError(f"op.variants: {op.name} has none")
+    names = [str(name) for name in op.variants]
+    for name in names:
+        if not name.strip() or name == CONTROL:
+            raise UsageError(f'op.variants: a variant cannot be called "{name}"; give it another name')
+        if names.count(name) > 1:
+            raise UsageError(f"op.variants.{name}: two variants have this name; give one of them another")
+    variants = tuple(_variant(name, value, devices) for name, value in zip(names, op.variants.values(), strict=True))
+    if op.baseline not in names:
+        raise unknown("op.baseline", op.baseline, names, f"variants of {op.name}")
     if selected is not None:
-        chosen = _selection(selected, names, op["baseline"])
+        chosen = _selection(selected, names, op.baseline)
         variants = tuple(variant for variant in variants if variant.name in chosen)
-    tolerance = float(op["tolerance"])
-    if not tolerance > 0:
-        raise UsageError(f"op.tolerance={tolerance}: expected a positive number")
     return Operation(
-        name=op["name"],
-        dims={name: _dim(name, size) for name, size in op["dims"].items()},
-        inputs=op["inputs"],
-        reference=op["reference"],
-        work=op["work"],
-        baseline=op["baseline"],
+        name=op.name,
+        dims={name: _dim(name, size) for name, size in op.dims.items()},
+        inputs=op.inputs,
+        reference=op.reference,
+        work=op.work,
+        baseline=op.baseline,
         variants=variants,
-        tolerance=tolerance,
+        tolerance=op.tolerance,
     )
 
 
@@ -166,18 +170,19 @@ def _dim(name: Any, size: Any) -> int:
 def _selection(selected: Any, names: list[str], baseline: str) -> list[str]:
     if not isinstance(selected, list):
         raise UsageError(f"variants={selected}: expected a list, such as variants=[{selected}]")
+    selected = [str(name) for name in selected]
     for name in selected:
         if name not in names:
             raise unknown("variants", name, names, "variants")
     if baseline not in selected:
-        listed = ",".join(map(str, selected))
+        listed = ",".join(selected)
         raise UsageError(
             f"variants=[{listed}]: leaves out the baseline {baseline}; add it, or choose another by op.baseline=…"
         )
     return selected
 
 
-def _variant(name: str, value: Any) -> Variant:
+def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     key = f"op.variants.{name}"
     if not isinstance(value, Mapping):
         raise UsageError(f"{key}={value}: expected a mapping, such as {{fn: package.module.function}}")
@@ -190,13 +195,16 @@ def _variant(name: str, value: Any) -> Variant:
     args = value.get("args") or {}
     if not isinstance(args, Mapping):
         raise UsageError(f"{key}.args={args}: expected a mapping of keyword arguments")
+    for argument in args:
+        if not isinstance(argument, str):
+            raise UsageError(f"{key}.args={args}: {argument} is not the name of a keyword argument")
     return Variant(
         name=name,
         fn=fn,
         args=dict(args),
         compile=_compile(f"{key}.compile", value.get("compile")),
         requires=_names(f"{key}.requires", value.get("requires")),
-        devices=tuple(_among(f"{key}.devices", device, DEVICES[1:]) for device in _names(key, value.get("devices"))),
+        devices=tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices"))),
     )
 
 
@@ -218,51 +226,6 @@ def _names(key: str, value: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in value)
 
 
-def _settings(plain: Mapping[str, Any]) -> Settings:
-    settings = Settings(
-        profile=ProfileSettings(**plain["profile"]),
-        latency=LatencySettings(**plain["latency"]),
-        worker=WorkerSettings(**plain["worker"]),
-        neuron=NeuronSettings(**plain["neuron"]),
-        roofline=RooflineSettings(**plain["roofline"]),
-        doctor=_among("doctor", plain["doctor"], DOCTOR),
-    )
-    profile, latency, worker = settings.profile, settings.latency, settings.worker
-    for key, value, least in (
-        ("profile.wait", profile.wait, 0),
-        ("profile.warmup", profile.warmup, 0),
-        ("profile.active", profile.active, 1),
-        ("profile.max_events", profile.max_events, 1),
-        ("latency.processes", latency.processes, 1),
-        ("latency.max_processes", latency.max_processes, latency.processes),
-        ("worker.threads", 1 if worker.threads is None else worker.threads, 1),
-    ):
-        if value < least:
-            raise UsageError(f"{key}={value}: expected {least} or more")
-    for key, number in (
-        ("latency.seconds", latency.seconds),
-        ("latency.precision", latency.precision),
-        ("worker.timeout_s", worker.timeout_s),
-        ("neuron.explorer_timeout_s", settings.neuron.explorer_timeout_s),
-    ):
-        if not number > 0:
-            raise UsageError(f"{key}={number}: expected a positive number")
-    if not 0 < latency.confidence < 1:
-        raise UsageError(f"latency.confidence={latency.confidence}: expected a number between 0 and 1")
-    if not latency.min_effect >= 0:
-        raise UsageError(f"latency.min_effect={latency.min_effect}: expected 0 or more")
-    _check_roofline(settings.roofline)
-    _among("latency.cache", latency.cache, CACHES)
-    for mode in settings.neuron.modes:
-        _among("neuron.modes", mode, PROFILE_MODES)
-    for name, value in worker.env.items():
-        if not re.fullmatch(r"[A-Za-z_]\w*", str(name)):
-            raise UsageError(f"worker.env.{name}: not the name of an environment variable")
-        if isinstance(value, (dict, list)):
-            raise UsageError(f"worker.env.{name}={value}: expected a single value")
-    return settings
-
-
 def _among(key: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise unknown(key, value, choices)
@@ -272,12 +235,3 @@ def _among(key: str, value: Any, choices: tuple[str, ...]) -> str:
 def _kind(value: Any) -> str:
     kinds = {str: "text", float: "a number with a point", list: "a list", bool: "true or false"}
     return kinds.get(type(value), type(value).__name__)
-
-
-def _check_roofline(settings: RooflineSettings) -> None:
-    """Raises UsageError for peaks that cannot be."""
-    if settings.chip is not None and settings.chip not in settings.chips:
-        raise unknown("roofline.chip", settings.chip, settings.chips, "chips of this device")
-    for key, value in (("flops_per_s", settings.flops_per_s), ("bytes_per_s", settings.bytes_per_s)):
-        if value is not None and not value > 0:
-            raise UsageError(f"roofline.{key}={value}: expected a positive number")

@@ -1,50 +1,68 @@
-"""The devices that a case can be measured on, one file each, and the choice among them."""
+"""The devices that a case can be measured on, one file each, and the choice among them. Imports no torch."""
 
 from __future__ import annotations
 
-import importlib.util
+import pkgutil
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.configuration.errors import UsageError
+from harness.configuration.devices import AUTO, DeviceConfigs
+from harness.configuration.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     from harness.devices.base import Device
 
-ORDER = ("neuron", "cuda", "cpu")  # `device=auto` takes the first that is there
+
+def device(name: str, configs: DeviceConfigs) -> Device:
+    """The device called `name`, with its settings, whether or not it is there. Raises UsageError for an unknown one."""
+    if name not in configs:
+        raise unknown("device", name, configs)
+    made: Device = pkgutil.resolve_name(configs[name].path)(configs[name].settings)
+    return made
 
 
-def device(name: str) -> Device:
-    """The device called `name`, whether or not it is there."""
-    if name == "neuron":
-        from harness.devices.neuron import Neuron
-
-        return Neuron()
-    if name == "cuda":
-        from harness.devices.cuda import Cuda
-
-        return Cuda()
-    from harness.devices.cpu import Cpu
-
-    return Cpu()
+def ordered(configs: DeviceConfigs) -> list[Device]:
+    """All devices, in the order in which `device=auto` looks for them."""
+    return sorted((device(name, configs) for name in configs), key=lambda known: known.order)
 
 
-def passed_over(asked: str, chosen: Device) -> list[str]:
-    """A line on what `auto` did not take although its package is installed."""
-    if asked != "auto" or chosen.name == "neuron" or importlib.util.find_spec("torch_neuronx") is None:
-        return []
-    return [f"device=auto takes {chosen.name} and passes neuron over: {device('neuron').absence()}"]
+def candidates(name: str, configs: DeviceConfigs) -> list[Device]:
+    """The devices that a run may get: the one it names, or for `auto` all whose package is installed, in order.
+
+    Which of them is there is known only where torch is imported.
+    """
+    if name != AUTO:
+        return [device(name, configs)]
+    return [known for known in ordered(configs) if known.installed()]
 
 
-def choose(name: str) -> Device:
-    """The device asked for, or for `auto` the first that is there.
+def passed_over(name: str, chosen: Device, configs: DeviceConfigs) -> list[str]:
+    """A line on each device that `auto` did not take although a package was installed for it alone."""
+    return [
+        f"device=auto takes {chosen.name} and passes {known.name} over: {known.absence()}"
+        for known in candidates(name, configs)
+        if name == AUTO and known.package is not None and known.order < chosen.order
+    ]
+
+
+def choose(name: str, configs: DeviceConfigs) -> Device:
+    """The device that the run names, or for `auto` the first that is there.
 
     Raises UsageError, which says what was looked for and what to do, where a named device is not there.
     """
-    if name == "auto":
-        return next(found for found in map(device, ORDER) if found.absence() is None)
-    found = device(name)
-    absence = found.absence()
+    if name == AUTO:
+        return first(candidates(name, configs))
+    chosen = device(name, configs)
+    absence = chosen.absence()
     if absence is not None:
-        others = ", ".join(other for other in ORDER if other != name and device(other).absence() is None)
-        raise UsageError(f"device={name}: {absence}; here: {others}")
-    return found
+        others = [other.name for other in ordered(configs) if other.name != name and other.absence() is None]
+        raise UsageError(f"device={name}: {absence}; here: {', '.join(others) or 'none'}")
+    return chosen
+
+
+def first(known: Sequence[Device]) -> Device:
+    """The first of these devices that is there; raises UsageError where none is."""
+    for found in known:
+        if found.absence() is None:
+            return found
+    raise UsageError(f"device=auto: none is there of {', '.join(found.name for found in known)}")

@@ -1,21 +1,109 @@
-"""Device: what measuring needs of an accelerator, and what the CPU answers."""
+"""Device: all that measuring needs to know of a device; the defaults are a host's. Imports no torch until asked.
+
+A device is one file with a subclass of Device. The command line asks it how to start, lock and check a measuring
+process before torch is imported, so that torch is imported within methods alone.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
+from harness.devices import preflight
+from harness.devices.artefacts import TRACE, Capture, Summary
+from harness.devices.preflight import Finding, Tool, Variable
 
 if TYPE_CHECKING:
-    from harness.configuration.schema import NeuronSettings
+    import torch
+
+    from harness.configuration.operation import Variant
+    from harness.configuration.settings import RooflineSettings
+
+
+@dataclass
+class NoSettings:
+    """The settings of a device that has no section of its own in the configuration."""
 
 
 class Device:
-    """A device by its torch name; the defaults are those of a device without a clock or memory of its own."""
+    """A device by its name, which is also that of its torch device and of its section in the configuration."""
 
     name: str
-    accelerator = True
+    order: int  # the place in which `device=auto` looks for it; the lowest that is there is taken
+    package: str | None = None  # what is installed for this device alone, beside torch
+    accelerator = True  # has a clock and memory of its own, and runs what it is given while the host goes on
+    start_method = "forkserver"  # of measuring processes; spawn where importing torch opens the device
+    measures_peaks = False  # whether its peaks can be measured by timing products and copies
+    pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
+    spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
+    prefixes: tuple[str, ...] = ()  # of the names of further variables that matter to it, which results record
+    Settings: type = NoSettings  # a dataclass: the section of the configuration by the device's name
+
+    def __init__(self, settings: Any = None):
+        """`settings` is an instance of `Settings`; the defaults where it is None."""
+        self.settings: Any = self.Settings() if settings is None else settings
+
+    # Before torch is imported
+
+    @property
+    def label(self) -> str:
+        """What tables and charts call it, as torch.profiler does: CUDA, NEURON."""
+        return self.name.upper()
+
+    def installed(self) -> bool:
+        """Whether the device may be there, as far as installed packages tell without importing any."""
+        return self.package is None or preflight.installed(self.package)
+
+    def scopes(self) -> tuple[str, ...]:
+        """What a run locks, by name: the host, whose load shows in every latency, and the device."""
+        return ("host", self.name) if self.accelerator else ("host",)
+
+    def preflight(self, environment: Mapping[str, str], variants: Sequence[Variant] = ()) -> list[Finding]:
+        """What can be known at no cost to spoil a measurement of `variants` with the variables of `environment`."""
+        return preflight.variables(self.spoiling, environment)
+
+    def tools(self) -> list[Tool]:
+        """The programs that measuring on this device uses, for the doctor to look for."""
+        return [preflight.compiler()]
+
+    def artefacts(self, folder: Path, run: Path, title: str) -> Capture | None:
+        """What the profiler left in `folder`, below the `run`'s, besides its trace; None where it leaves no more.
+
+        `title` is what the device's own tools will call the profile.
+        """
+        return None
+
+    def summarize(self, folder: Path) -> Summary:
+        """What the device's own tools make of the capture in `folder`; never raises."""
+        return Summary()
+
+    def documented_peaks(self, settings: RooflineSettings, facts: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+        """`flops_per_s` in `dtype`, `bytes_per_s` and their `source`, as far as the chip's documentation gives them.
+
+        `facts` are those of `describe`; the chip is the one of `settings.chips` that the device's name contains, unless
+        `settings.chip` names it.
+        """
+        called = str(facts.get("name")).lower()
+        name = settings.chip or next((chip for chip in settings.chips if chip in called), None)
+        if name is None:
+            return {}
+        chip = settings.chips[name]
+        share, assumption = self.share_of_chip(chip, facts)
+        flops = chip["flops_per_s"].get(dtype)
+        return {
+            "flops_per_s": flops and share * flops,
+            "bytes_per_s": share * chip["bytes_per_s"],
+            "source": f"{settings.source}: {name}{assumption}",
+        }
+
+    def share_of_chip(self, chip: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, str]:
+        """The share of its chip's peaks that the device has, and how the share was come by."""
+        return 1.0, ""
+
+    # Where torch is imported
 
     def absence(self) -> str | None:
         """Why the device cannot be used: what was looked for, and what to do. None: it can."""
@@ -30,22 +118,46 @@ class Device:
 
     def torch_device(self) -> torch.device:
         """Where tensors are put."""
+        import torch
+
         return torch.device(self.name)
 
     def synchronize(self) -> None:
         """Waits until all work that was given to the device has run."""
 
+    def get_rng_state(self) -> list[torch.Tensor]:
+        """The states of all generators that an operation on this device may draw from: the CPU's first."""
+        import torch
+
+        module = torch.get_device_module(self.torch_device()) if self.accelerator else None
+        own = getattr(module, "get_rng_state", None)
+        return [torch.get_rng_state()] + ([own()] if own is not None else [])
+
+    def set_rng_state(self, state: Sequence[torch.Tensor]) -> None:
+        """Puts back what `get_rng_state` returned."""
+        import torch
+
+        torch.set_rng_state(state[0])
+        for own in state[1:]:
+            torch.get_device_module(self.torch_device()).set_rng_state(own)
+
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
         """What torch.profiler records."""
+        import torch
+
         return [torch.profiler.ProfilerActivity.CPU]
 
-    def profiler_arguments(self, folder: Path, settings: NeuronSettings) -> tuple[dict[str, Any], list[str]]:
+    def profiler_arguments(self, folder: Path) -> tuple[dict[str, Any], list[str]]:
         """Arguments for torch.profiler.profile besides the schedule, and notes on what had to be left out."""
         return {}, []
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
         """Writes `trace.json`, in Chrome trace format, into `folder`, which exists."""
-        profile.export_chrome_trace(str(folder / "trace.json"))
+        path = folder / TRACE
+        profile.export_chrome_trace(str(path))
+        if json.dumps(str(path), ensure_ascii=False) != f'"{path}"':  # Kineto writes the path as it is into the JSON
+            text = path.read_text(encoding="utf-8", errors="replace")
+            path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
 
     def compile_arguments(self) -> dict[str, Any]:
         """What torch.compile is given unless a variant says otherwise."""
@@ -78,5 +190,14 @@ class Device:
         return 64 << 20
 
     def describe(self) -> dict[str, Any]:
-        """What results say of the device."""
+        """What is known of the hardware; `name` is the hardware's own."""
         return {"name": self.name}
+
+    def facts(self) -> dict[str, Any]:
+        """What results say of the device: its hardware, and what readers of results need to know of its kind."""
+        return {
+            **self.describe(),
+            "device": self.name,
+            "label": self.label,
+            "accelerator": self.accelerator,
+        }

@@ -6,9 +6,7 @@ import glob
 import os
 import platform
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, ClassVar
 
 from harness.devices.base import Device
 
@@ -17,7 +15,10 @@ class Cpu(Device):
     """The host's processor."""
 
     name = "cpu"
+    order = 100
     accelerator = False
+    measures_peaks = True
+    pinned: ClassVar = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # another device's back end would be loaded for nothing
 
     def absence(self) -> str | None:
         return None
@@ -27,6 +28,8 @@ class Cpu(Device):
         return max(sizes, default=super().last_level_cache())
 
     def describe(self) -> dict[str, Any]:
+        import torch
+
         return {
             "name": model(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -1,4 +1,4 @@
-"""AWS Trainium through TorchNeuron: NeuronConfig, NeuronProfiler and torch.neuron.
+"""AWS Trainium through TorchNeuron: NeuronConfig, NeuronProfiler, torch.neuron, and what spoils a measurement there.
 
 Written against the documented contract of torch-neuronx 2.13; docs/neuron.md tells fact from assumption.
 """
@@ -6,48 +6,136 @@ Written against the documented contract of torch-neuronx 2.13; docs/neuron.md te
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import importlib.util
 import os
 import re
 import shutil
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.configuration.errors import UsageError, one_line
+from harness.configuration.settings import setting, valid
+from harness.devices import neuron_artefacts, neuron_explorer
+from harness.devices.artefacts import TRACE, Capture, Summary
 from harness.devices.base import Device
+from harness.devices.neuron_package import absent, mismatch, version
+from harness.devices.preflight import Finding, Tool, Variable
 
 if TYPE_CHECKING:
-    from harness.configuration.schema import NeuronSettings
+    import torch
 
-INSTALL = "install torch-neuronx 2.13 or later from AWS's own package index, as its TorchNeuron install page says"
+    from harness.configuration.operation import Variant
+
+PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
+EAGER = "a graph that fails is run eagerly under the compiled name, and nothing tells of it"
+FALLBACK = "fallback_execution"  # an option of torch.compile's back end
+
+VARIABLES = (
+    Variable("NEURON_RT_INSPECT_ENABLE", "the runtime's own capture and torch.profiler exclude each other"),
+    Variable("NEURON_LAUNCH_BLOCKING", "every launch waits for its execution, which no real program does"),
+    Variable("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION", EAGER, on=False),
+    Variable(
+        "TORCH_DEVICE_BACKEND_AUTOLOAD",
+        "torch does not load torch-neuronx by itself: what a variant starts in processes of its own has no such device",
+        unfit=False,
+        on=False,
+    ),
+)
+
+
+@dataclass
+class NeuronSettings:
+    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
+
+    modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
+    max_events_per_nc: int | None = None
+    capture_enabled_for_nc: str | None = None
+    neff_cache_dir: str | None = None
+    precache_node_info: bool | None = None
+    correlate_device_time: bool | None = True
+    explorer_timeout_s: float = setting(120.0, above=0)
 
 
 class Neuron(Device):
     """One logical NeuronCore."""
 
     name = "neuron"
+    order = 10
+    package = "torch_neuronx"
+    start_method = "spawn"  # importing torch loads the runtime: a core must not be opened before a fork
+    pinned: ClassVar = {
+        "NEURON_LAUNCH_BLOCKING": "0",
+        "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "1",  # of compiled graphs; its default changed between versions
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
+    }
+    spoiling = VARIABLES
+    prefixes = ("NEURON", "NKI_", "XLA_")
+    Settings = NeuronSettings
 
-    def __init__(self) -> None:
+    def __init__(self, settings: NeuronSettings | None = None) -> None:
+        super().__init__(settings)
         self._untimed = ""  # why no operator can carry device time, where that is known beforehand
+        self._ask_explorer = True  # until it has taken too long
 
     @property
     def _runtime(self) -> Any:
         """torch.neuron, which is there only after torch_neuronx was loaded."""
+        import torch
+
         return getattr(torch, "neuron", None)
 
+    def preflight(self, environment: Mapping[str, str], variants: Sequence[Variant] = ()) -> list[Finding]:
+        options = [
+            Finding(
+                f"op.variants.{variant.name}.compile.options.{FALLBACK}={variant.compile['options'][FALLBACK]}",
+                EAGER,
+                "leave it out",
+            )
+            for variant in variants
+            if variant.compile and (variant.compile.get("options") or {}).get(FALLBACK)
+        ]
+        return [*super().preflight(environment, variants), *mismatch(), *options]
+
+    def tools(self) -> list[Tool]:
+        remedy = "install aws-neuronx-tools, and put /opt/aws/neuron/bin on the PATH"
+        return [
+            Tool("neuron-ls", "which cores there are, and who holds them, cannot be listed", remedy),
+            Tool(
+                neuron_explorer.PROGRAM,
+                "engine activity stays out of the tables, and captures cannot be viewed here",
+                remedy,
+            ),
+        ]
+
+    def artefacts(self, folder: Path, run: Path, title: str) -> Capture:
+        return neuron_artefacts.inventory(folder, run, self.settings.modes, title)
+
+    def summarize(self, folder: Path) -> Summary:
+        if not self._ask_explorer:
+            return Summary()
+        summary = neuron_explorer.summarize(folder, self.settings.explorer_timeout_s)
+        self._ask_explorer = not summary.timed_out
+        return summary
+
+    def documented_peaks(self, settings: Any, facts: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+        called = str(facts.get("name")).lower().replace("trainium", "trn")
+        return super().documented_peaks(settings, {**facts, "name": called}, dtype)
+
+    def share_of_chip(self, chip: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, str]:
+        cores = int(facts.get("logical_core_config") or chip["logical_core"])
+        assumption = f"; one logical core is assumed to be {cores} of its {chip['cores']} cores"
+        return cores / chip["cores"], assumption
+
     def absence(self) -> str | None:
-        return absent_package() or self._absent_core()
+        return absent() or self._absent_core()
 
     def _absent_core(self) -> str | None:
         if self._runtime is None:
             autoload = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "0"
             cause = "its backend did not load" if autoload else "TORCH_DEVICE_BACKEND_AUTOLOAD=0 is set; unset it"
-            return f"torch-neuronx {_version()} is installed, but torch has no torch.neuron: {cause}"
+            return f"torch-neuronx {version()} is installed, but torch has no torch.neuron: {cause}"
         try:
             if self._runtime.is_available() and self._runtime.device_count() > 0:
                 return None
@@ -56,6 +144,8 @@ class Neuron(Device):
         return "torch.neuron finds no NeuronCore; check neuron-ls and NEURON_RT_VISIBLE_CORES"
 
     def open(self) -> None:
+        import torch
+
         try:
             self._runtime.current_device()
             torch.empty(1, device=self.torch_device())  # a runtime that is lazy opens the core here
@@ -69,38 +159,40 @@ class Neuron(Device):
             found.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
         if self.peak_memory() is None:
             found.append("does not tell memory statistics: peak memory stays empty")
-        return [f"torch-neuronx {_version()} {limit}; a later version may" for limit in found]
+        return [f"torch-neuronx {version()} {limit}; a later version may" for limit in found]
 
     def synchronize(self) -> None:
         self._runtime.synchronize()
 
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
+        import torch
+
         return [*super().activities(), torch.profiler.ProfilerActivity.PrivateUse1]
 
-    def profiler_arguments(self, folder: Path, settings: NeuronSettings) -> tuple[dict[str, Any], list[str]]:
+    def profiler_arguments(self, folder: Path) -> tuple[dict[str, Any], list[str]]:
         profiling = importlib.import_module("torch_neuronx.profiling")
-        wanted = {key: value for key, value in asdict(settings).items() if value is not None}
+        wanted = {key: value for key, value in asdict(self.settings).items() if value is not None}
         wanted.pop("explorer_timeout_s")  # the one setting that is the harness's own
         modes, notes = _modes(profiling.ProfileMode, wanted.pop("modes"))
         config, dropped = _accepted(
             profiling.NeuronConfig, {**wanted, "modes": modes, "profile_output_dir": str(folder)}
         )
-        if settings.correlate_device_time is False:
+        if self.settings.correlate_device_time is False:
             self._untimed = "neuron.correlate_device_time=false keeps it from the operators; set it to true"
         elif "correlate_device_time" in dropped:
-            self._untimed = f"torch-neuronx {_version()} does not know correlate_device_time; install a later version"
+            self._untimed = f"torch-neuronx {version()} does not know correlate_device_time; install a later version"
         self._profiler = profiling.NeuronProfiler(config)
         return {"experimental_config": config}, notes + [
-            f"NeuronConfig of torch-neuronx {_version()} does not know {name}: left out" for name in dropped
+            f"NeuronConfig of torch-neuronx {version()} does not know {name}: left out" for name in dropped
         ]
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
         self._profiler.export_trace(profile)  # writes trace.json beside the runtime's own files
-        written = sorted(folder.rglob("trace.json"), key=lambda path: path.stat().st_mtime_ns)
+        written = sorted(folder.rglob(TRACE), key=lambda path: path.stat().st_mtime_ns)
         if not written:  # a capture that failed: torch's part of the profile is still to be had
             super().export(profile, folder)
         elif written[-1].parent != folder:
-            shutil.copyfile(written[-1], folder / "trace.json")
+            shutil.copyfile(written[-1], folder / TRACE)
 
     def compile_arguments(self) -> dict[str, Any]:
         return {"backend": "neuron", "fullgraph": True, "dynamic": False}
@@ -153,43 +245,16 @@ class Neuron(Device):
         return {
             "name": str(properties.name),
             "total_memory_bytes": int(properties.total_memory),
-            "torch_neuronx": _version(),
+            "torch_neuronx": version(),
             "logical_core_config": os.environ.get("NEURON_LOGICAL_NC_CONFIG"),
         }
-
-
-def absent_package() -> str | None:
-    """Why the installed torch-neuronx, if any, is not TorchNeuron."""
-    if importlib.util.find_spec("torch_neuronx") is None:
-        return f"no package torch_neuronx is installed; {INSTALL}"
-    version = _version()
-    try:
-        importlib.import_module("torch_neuronx")
-    except ImportError as error:
-        if "WRONG PACKAGE" in str(error):
-            return f"torch-neuronx {version} from PyPI is a stub (WRONG PACKAGE), not the real wheel; {INSTALL}"
-        if "torch_xla" in str(error):
-            return f"torch-neuronx {version} is the older XLA package ({one_line(error)}); {INSTALL}"
-        return f"torch_neuronx does not import: {one_line(error)}; {INSTALL}"
-    except Exception as error:  # a driver that is missing: whatever the runtime raises
-        return f"torch_neuronx does not load: {one_line(error)}; see python -m harness.doctor"
-    if not hasattr(torch, "neuron") and importlib.util.find_spec("torch_neuronx.profiling") is None:
-        return f"torch-neuronx {version} is the older XLA package, which has no torch.neuron; {INSTALL}"
-    return None
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("torch-neuronx")
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"
 
 
 def _modes(known: Any, names: list[str]) -> tuple[list[Any], list[str]]:
     """The members of ProfileMode that there are, and a note on each that there is not."""
     there = [getattr(known, name) for name in names if hasattr(known, name)]
     notes = [
-        f"ProfileMode of torch-neuronx {_version()} has no {name}: left out"
+        f"ProfileMode of torch-neuronx {version()} has no {name}: left out"
         for name in names
         if not hasattr(known, name)
     ]

@@ -1,12 +1,13 @@
-"""Capture: the files that Neuron's profiler left of one variant, what fails among them, and how they are viewed."""
+"""The files that Neuron's profiler left of one variant, what fails among them, and how they are viewed."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from harness.devices.artefacts import TRACE, Artefact, Capture, Pair
 
 KINDS = {
     ".neff": "compiled graph (NEFF)",
@@ -14,43 +15,12 @@ KINDS = {
     ".pb": "system profile",
     ".json": "trace",
 }
-TRACE = "trace.json"  # the harness's own copy, beside the profiler's folders
 SYSTEM = ("ntrace.pb", "trace_info.pb")
 RECAPTURE = "run again with neuron.modes=[DEVICE,RUNTIME]"
-
-
-@dataclass(frozen=True)
-class Artefact:
-    """One file, by its path below the variant's folder."""
-
-    path: str
-    kind: str
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A device profile and the graph that decodes it; without a `neff` none of its hash is there."""
-
-    ntff: str
-    neff: str | None
-
-
-@dataclass(frozen=True)
-class Capture:
-    """What one variant's profile left; paths are relative to `folder`, and that to the run's folder."""
-
-    folder: str
-    files: list[Artefact]
-    pairs: list[Pair]  # of the NTFFs whose names carry a hash; one of a whole session goes with every NEFF
-    empty: bool  # the profiler wrote nothing at all
-    troubles: list[str]  # what is missing, why, and what that costs
-    commands: list[str]  # to be run in the run's folder
-
-    @property
-    def decodable(self) -> bool:
-        """Whether there is a device profile with contents, and a graph to decode it by."""
-        return any(file.bytes for file in _with(self.files, ".ntff")) and bool(_with(self.files, ".neff"))
+VIEWING = (
+    "`neuron-explorer view` serves what was ingested on ports 3001 (pages) and 3002 (data). From another machine "
+    "both have to be forwarded:\n\n```bash\nssh -L 3001:localhost:3001 -L 3002:localhost:3002 USER@INSTANCE\n```"
+)
 
 
 def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capture:
@@ -75,6 +45,9 @@ def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capt
         empty=not files and bool(modes),
         troubles=_troubles(files, pairs, modes),
         commands=_commands(folder.relative_to(run), files, pairs, title),
+        # to sum it up takes a device profile with contents, and a graph to decode it by
+        decodable=any(file.bytes for file in _with(files, ".ntff")) and bool(_with(files, ".neff")),
+        viewing=VIEWING,
     )
 
 

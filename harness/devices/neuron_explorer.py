@@ -10,16 +10,16 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import one_line
+from harness.devices.artefacts import Summary
 
 PROGRAM = "neuron-explorer"
 RAW = "neuron-explorer-summary.txt"  # what it printed
 
-# A column of ours, and its key in the summary
+# A column, and its key in the summary, whose values are shares of one whatever their name says
 PERCENT = {
     "tensor_engine_pct": "tensor_engine_active_time_percent",
     "vector_engine_pct": "vector_engine_active_time_percent",
@@ -30,15 +30,6 @@ PERCENT = {
 }
 AMOUNT = {"hbm_read_bytes": "hbm_read_bytes", "hbm_write_bytes": "hbm_write_bytes"}
 COLUMNS = [*PERCENT, *AMOUNT]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Engine activity in a capture; without `metrics`, `trouble` says why and what to do."""
-
-    metrics: dict[str, float] = field(default_factory=dict)  # by COLUMNS; percentages from 0 to 100
-    trouble: str | None = None
-    timed_out: bool = False
 
 
 def installed() -> str | None:
@@ -76,14 +67,14 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
 def parse(text: str) -> dict[str, float]:
     """The known figures of a summary, whether its root is a dict by core, a flat dict or a list; {} if there are none.
 
-    Over several cores percentages are averaged and amounts added up.
+    Over several cores shares are averaged and amounts added up; shares become percentages from 0 to 100.
     """
     groups = list(_groups(_json(text)))
     metrics = {}
     for column, key in PERCENT.items():
-        found = [value * _scale(group) for group in groups if (value := _number(group.get(key))) is not None]
+        found = [value for group in groups if (value := _number(group.get(key))) is not None]
         if found:
-            metrics[column] = sum(found) / len(found)
+            metrics[column] = 100 * sum(found) / len(found)
     for column, key in AMOUNT.items():
         found = [value for group in groups if (value := _number(group.get(key))) is not None]
         if found:
@@ -135,17 +126,6 @@ def _groups(value: Any) -> Iterator[Mapping[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from _groups(inner)
-
-
-def _scale(group: Mapping[str, Any]) -> float:
-    """100 where the percentages are shares of one, which some versions of the program call by the same names."""
-    values = [value for key in PERCENT.values() if (value := _number(group.get(key))) is not None]
-    total = _number(group.get("total_time"))
-    for key in PERCENT.values():
-        active, stated = _number(group.get(key.removesuffix("_percent"))), _number(group.get(key))
-        if total and active and stated:
-            return 100.0 if abs(stated - active / total) < abs(stated - 100 * active / total) else 1.0
-    return 100.0 if max(values, default=0.0) <= 1 else 1.0
 
 
 def _number(value: Any) -> float | None:

@@ -1,10 +1,13 @@
-"""Fitness: what is known to spoil a measurement before anything is measured. Imports no torch."""
+"""Preflight: what is known to spoil a measurement before anything is measured. Imports no torch."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib.util
+import os
 import re
-from collections.abc import Mapping
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.configuration.errors import one_line
@@ -29,46 +32,63 @@ class Finding:
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable that spoils a measurement on `device` (None: on any) when it is on, or else off."""
+    """An environment variable that spoils a measurement when it is on, or else off, and the `effect` that it has."""
 
-    device: str | None
     name: str
     effect: str
     unfit: bool = True
     on: bool = True
 
 
-VARIABLES = (
-    Variable(
-        "neuron",
-        "NEURON_RT_INSPECT_ENABLE",
-        "the runtime's own capture and torch.profiler exclude each other",
-    ),
-    Variable("neuron", "NEURON_LAUNCH_BLOCKING", "every launch waits for its execution, which no real program does"),
-    Variable(
-        "neuron",
-        "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION",
-        "an operator that would fall back to the CPU fails instead, and its variant with it",
-        unfit=False,
-    ),
-    Variable(
-        "neuron",
-        "TORCH_DEVICE_BACKEND_AUTOLOAD",
-        "torch does not load torch-neuronx by itself: what a variant starts in processes of its own has no such device",
-        unfit=False,
-        on=False,
-    ),
-    Variable("cuda", "CUDA_LAUNCH_BLOCKING", "every launch waits for its kernel, which no real program does"),
-    Variable("cuda", "PYTORCH_NO_CUDA_MEMORY_CACHING", "every tensor costs a call of the driver's allocator"),
-    Variable(None, "TORCH_COMPILE_DISABLE", "torch.compile does nothing, and compiled variants run eagerly"),
-    Variable(None, "TORCHDYNAMO_DISABLE", "torch.compile does nothing, and compiled variants run eagerly"),
-    Variable(None, "TORCH_SHOW_DISPATCH_TRACE", "every operator prints itself"),
+@dataclass(frozen=True)
+class Tool:
+    """A program that the doctor looks for: what is lost without it, and what to do.
+
+    One that is `tried` has to run, too, as `--version` shows.
+    """
+
+    program: str
+    loss: str
+    remedy: str
+    tried: bool = False
+
+    def missing(self) -> str | None:
+        """What is wrong with the program, or None."""
+        if not self.tried:
+            return None if shutil.which(self.program) else f"{self.program} is not on the PATH"
+        try:
+            done = subprocess.run([*self.program.split(), "--version"], capture_output=True, timeout=20, check=False)
+            runs = done.returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            runs = False
+        return None if runs else f"{self.program} does not run"
+
+
+COMMON = (
+    Variable("TORCH_COMPILE_DISABLE", "torch.compile does nothing, and compiled variants run eagerly"),
+    Variable("TORCHDYNAMO_DISABLE", "torch.compile does nothing, and compiled variants run eagerly"),
+    Variable("TORCH_SHOW_DISPATCH_TRACE", "every operator prints itself"),
 )
 
 
-def findings(device: str, environment: Mapping[str, str]) -> list[Finding]:
-    """What can be known at no cost, for a measurement on `device` with the variables of `environment`."""
-    return [*variables(device, environment), *(versions() if device == "neuron" else [])]
+def variables(known: Iterable[Variable], environment: Mapping[str, str]) -> list[Finding]:
+    """The variables of `environment` that spoil a measurement: those `known` of its device, and any device's."""
+    return [
+        Finding(f"{variable.name}={environment[variable.name]}", variable.effect, "unset it", variable.unfit)
+        for variable in (*known, *COMMON)
+        if variable.name in environment and (str(environment[variable.name]).lower() not in OFF) == variable.on
+    ]
+
+
+def compiler() -> Tool:
+    """The C++ compiler that Inductor calls."""
+    program = os.environ.get("CXX", "g++")
+    return Tool(program, "a compiled variant fails without a C++ compiler", "install g++, or name another by CXX", True)
+
+
+def installed(package: str) -> bool:
+    """Whether a package can be found, without importing it."""
+    return importlib.util.find_spec(package) is not None
 
 
 def unloadable(error: BaseException) -> Finding | None:
@@ -82,43 +102,5 @@ def unloadable(error: BaseException) -> Finding | None:
     return Finding(
         f"{package[1] if package else 'a back end'} does not load, and torch with it",
         one_line(cause),
-        "mend its installation, or measure without it by device=cpu",
+        "repair its installation, or measure without it by device=cpu",
     )
-
-
-def variables(device: str, environment: Mapping[str, str]) -> list[Finding]:
-    """Environment variables that spoil a measurement on `device`."""
-    return [
-        Finding(f"{known.name}={environment[known.name]}", known.effect, "unset it", known.unfit)
-        for known in VARIABLES
-        if known.device in (None, device)
-        and known.name in environment
-        and (str(environment[known.name]).lower() not in OFF) == known.on
-    ]
-
-
-def versions() -> list[Finding]:
-    """A torch-neuronx that was built for another torch."""
-    torch, neuron = _release("torch"), _release("torch-neuronx")
-    if torch is None or neuron is None or torch == neuron:
-        return []
-    wanted = ".".join(map(str, torch))
-    return [
-        Finding(
-            f"torch-neuronx {_version('torch-neuronx')} beside torch {_version('torch')}",
-            "each torch-neuronx is built for one torch, whose first two numbers it shares",
-            f"install torch-neuronx {wanted}, or torch {neuron[0]}.{neuron[1]}",
-        )
-    ]
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _release(package: str) -> tuple[int, ...] | None:
-    numbers = re.match(r"(\d+)\.(\d+)", _version(package) or "")
-    return (int(numbers[1]), int(numbers[2])) if numbers else None

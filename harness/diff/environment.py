@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diff.runs import Pair, Run, flat
-from harness.report import tables as cells
+from harness.report import formatting
 
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
 SAME_CPU = ("name", "cores", "threads")  # of a cpu, the environment says these too
@@ -63,15 +63,15 @@ def _circumstances(run: Run) -> dict[str, str]:
     variables = {f"variable {name}": value for name, value in environment.pop("variables", {}).items()}
     memory = environment.pop("memory_bytes", None)
     own = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # said by worker.env.NAME
-    on_cpu = document["case"]["device"] == "cpu"
+    on_host = not document["device"].get("accelerator")
     told: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
-        **({"memory": cells.size(memory)} if memory else {}),
+        **({"memory": formatting.size(memory)} if memory else {}),
         **{
             f"device {name}": value
             for name, value in flat(document["device"]).items()
-            if not (on_cpu and name in SAME_CPU) and not name.startswith(MEASURED)
+            if not (on_host and name in SAME_CPU) and not name.startswith(MEASURED)
         },
         **{name: value for name, value in variables.items() if name not in own and not name.endswith(NO_MATTER)},
         **{name: value for name, value in run.settings.items() if name.startswith(SETTINGS)},

@@ -10,10 +10,9 @@ from harness.diff import difference as gate
 from harness.diff import summary as words
 from harness.diff.change import Change
 from harness.diff.difference import CaseDifference, Difference, VariantDifference
-from harness.report import markdown, terminal
-from harness.report import tables as cells
+from harness.report import formatting, rendering
 from harness.report.tables import Table
-from harness.results import folder as results
+from harness.results import storage
 from harness.results.statistics import Interval
 
 SCHEMA_VERSION = 1
@@ -23,11 +22,11 @@ RIGHT = [False, True, True, True, True, False, False]
 
 def show(difference: Difference, level: str | None) -> None:
     """Prints a difference to stdout."""
-    out = terminal.console()
+    out = rendering.console()
     for line in [*words.sides(difference), *words.warnings(difference)]:
         out.print(line, markup=False, soft_wrap=True)
     for table in _tables(difference):
-        terminal.show(out, table)
+        rendering.show(out, table)
     for line in words.findings(difference, level):
         out.print(line, markup=False, soft_wrap=True)
 
@@ -35,7 +34,7 @@ def show(difference: Difference, level: str | None) -> None:
 def as_markdown(difference: Difference, level: str | None) -> str:
     """A difference to paste into a pull request."""
     sentences = [*words.warnings(difference), *words.findings(difference, level)]
-    return markdown.page(
+    return rendering.markdown_page(
         "Difference of two runs",
         sentences,
         _tables(difference),
@@ -59,7 +58,7 @@ def as_json(difference: Difference, level: str | None) -> str:
         "cases": [_case(case) for case in difference.cases],
         "gate": _gate(difference, level) if level is not None else None,
     }
-    return json.dumps(results.strict(content), allow_nan=False, ensure_ascii=False, indent=1)
+    return json.dumps(storage.strict(content), allow_nan=False, ensure_ascii=False, indent=1)
 
 
 def _tables(difference: Difference) -> list[Table]:
@@ -78,7 +77,7 @@ def _tables(difference: Difference) -> list[Table]:
 
 def _rows(case: CaseDifference) -> list[list[str]]:
     seen = [side for variant in case.variants for side in (variant.old, variant.new) if side]
-    unit = cells.Unit.of([side.latency_us for side in seen])
+    unit = formatting.time_unit([side.latency_us for side in seen])
     return [
         [
             variant.name,
@@ -93,8 +92,8 @@ def _rows(case: CaseDifference) -> list[list[str]]:
 
 def _changes(change: Change | None) -> list[str]:
     if change is None:
-        return [cells.NOTHING] * 3
-    beside = f"{change.control}: {words.interval(change.relative)}" if change.relative else cells.NOTHING
+        return [formatting.NOTHING] * 3
+    beside = f"{change.control}: {words.interval(change.relative)}" if change.relative else formatting.NOTHING
     return [words.interval(change.latency), words.signed(change.minimum), beside]
 
 

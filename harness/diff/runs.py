@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from harness.configuration.errors import UsageError
-from harness.results import comparison
-from harness.results import folder as results
-from harness.results.folder import Document
+from harness.results import storage
+from harness.results.comparison import Comparison
+from harness.results.entry import Entry
 from harness.results.measurement import OK
+from harness.results.storage import Document
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,12 @@ class Run:
     settings: Mapping[str, Any]  # the configuration, by dotted key
     variants: Mapping[str, Seen]
     noise_floor: float
-    document: Document
+    comparison: Comparison
+
+    @property
+    def document(self) -> Document:
+        """What results.json holds."""
+        return self.comparison.document
 
 
 def read(place: Path) -> list[Run]:
@@ -46,12 +52,12 @@ def read(place: Path) -> list[Run]:
 
     Raises UsageError where there are none, or where one of them is not what this harness writes.
     """
-    if place.is_dir() and not (place / results.FILE).exists():
-        paths = sorted(place.glob(f"*/{results.FILE}"))
+    if place.is_dir() and not (place / storage.FILE).exists():
+        paths = sorted(place.glob(f"*/{storage.FILE}"))
         if not paths:
-            raise UsageError(f"{place}: no {results.FILE} there or one folder below; name a run's folder or a sweep's")
+            raise UsageError(f"{place}: no {storage.FILE} there or one folder below; name a run's folder or a sweep's")
         return [_run(path) for path in paths]
-    return [_run(place / results.FILE if place.is_dir() else place)]
+    return [_run(place / storage.FILE if place.is_dir() else place)]
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -64,41 +70,32 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _run(path: Path) -> Run:
-    document = results.read(path)
+    comparison = Comparison(storage.read(path))
     try:
-        case = document["case"]
-        dims = [f"{name}={size}" for name, size in case["dims"].items()]
-        rows = comparison.comparison(document)
-        seconds = comparison.by_process(document)
-        no_op = {row["variant"]: row["no_op"] for row in document["measurements"]}
+        case = comparison.case
+        entries = comparison.entries
         return Run(
             path=path,
             key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=results.title(document),
-            words=(case["op"], *dims, case["dtype"], case["mode"], case["device"]),
-            settings=flat(document["config"]),
+            title=comparison.title,
+            words=comparison.words,
+            settings=flat(comparison.document["config"]),
             variants={
-                row["variant"]: Seen(
-                    row["status"],
-                    row["reason"],
-                    row["latency_us"],
-                    _timed(row, seconds[row["variant"]], no_op[row["variant"]]),
-                )
-                for row in rows
+                row["variant"]: Seen(row["status"], row["reason"], row["latency_us"], _timed(entries[row["variant"]]))
+                for row in comparison.rows
             },
-            noise_floor=rows[0]["noise_floor"] or document["config"]["latency"]["min_effect"],
-            document=document,
+            noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
+            comparison=comparison,
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
         raise UsageError(f"{path}: not the whole results of a run ({type(error).__name__}: {error})") from error
 
 
-def _timed(row: comparison.Row, seconds: list[np.ndarray], no_op: bool) -> list[np.ndarray]:
+def _timed(entry: Entry) -> list[np.ndarray]:
     """The samples that tell a variant's latency: not those of a wrong one, nor of the loop around nothing."""
-    latency_us = row["latency_us"]
-    if row["status"] != OK or no_op or latency_us is None or latency_us < comparison.TOO_FAST_US:
+    if entry.measurement.status != OK or not entry.comparable or entry.latency is None or entry.too_fast:
         return []
-    return seconds
+    return entry.comparison.by_process[entry.name]
 
 
 SHOWN = 3  # cases named in an error

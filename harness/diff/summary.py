@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from harness.diff import difference as gate
 from harness.diff.difference import CaseDifference, Difference, VariantDifference
-from harness.report import tables as cells
+from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
@@ -50,7 +50,7 @@ def findings(difference: Difference, level: str | None) -> list[str]:
     for told, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
         lines.append(f"{told.capitalize()}: {_some(groups[told, reason])}{f' ({reason})' if reason else ''}.")
     floors = [case.floor for case in difference.both if case.floor is not None]
-    span = dict.fromkeys(cells.percent(floor) for floor in (min(floors), max(floors)))
+    span = dict.fromkeys(formatting.percent(floor) for floor in (min(floors), max(floors)))
     lines.append(f"No change below {' to '.join(span)} is claimed.")
     if level is not None:
         names = [_name(difference, case, variant) for case, variant in gate.refused(difference, level)]
@@ -68,25 +68,25 @@ def what(variant: VariantDifference) -> str:
         return "missing"
     if variant.broken or variant.fixed:
         return f"{variant.new.status}, was {variant.old.status}"
-    return variant.new.status if variant.new.status != OK else cells.NOTHING
+    return variant.new.status if variant.new.status != OK else formatting.NOTHING
 
 
 def interval(change: Interval | None) -> str:
     """`+20.1% (+18.0% to +22.3%)`; as factors where a bound is beyond all percentages."""
     if change is None:
-        return cells.NOTHING
+        return formatting.NOTHING
     numbers = (change.value, change.low, change.high)
     plain = all(1 / FACTOR < number < FACTOR for number in numbers)
-    value, low, high = (signed(number) if plain else cells.times_factor(number) for number in numbers)
-    return f"{value} {cells.UNKNOWN if cells.vague(*numbers) else f'({low} to {high})'}"
+    value, low, high = (signed(number) if plain else formatting.times_factor(number) for number in numbers)
+    return f"{value} {formatting.UNKNOWN if formatting.vague(*numbers) else f'({low} to {high})'}"
 
 
 def signed(change: float) -> str:
     """A ratio new / old as a percentage of change, or as a factor."""
     if not 1 / FACTOR < change < FACTOR:
-        return cells.times_factor(change)
-    share = cells.percent(abs(change - 1))
-    return share if share == cells.percent(0) else f"{'+' if change > 1 else '−'}{share}"
+        return formatting.times_factor(change)
+    share = formatting.percent(abs(change - 1))
+    return share if share == formatting.percent(0) else f"{'+' if change > 1 else '−'}{share}"
 
 
 def common(difference: Difference) -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from harness.devices.base import Device
 
 # glibc gives freed memory back and faults it in again at its next use; pinned, it keeps it
 PINNED = {
@@ -15,33 +18,37 @@ PINNED = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
     "MALLOC_TOP_PAD_": str(64 << 20),
     "PYTHONHASHSEED": "0",
-    "NEURON_LAUNCH_BLOCKING": "0",
-    "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0",  # its default changed between versions
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # looking for a GPU must not initialise it before a fork
 }
 
 
-def worker_environment(own: Mapping[str, Any], device: str) -> dict[str, str]:
-    """Variables to set before a measuring process imports torch.
+def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dict[str, str | None]:
+    """Variables to set before a process that measures on one of `devices` imports torch; None: to unset.
 
-    The user's own come first, then the shell's, then what is pinned.
+    The user's own come first, then the shell's, then what the devices pin, the first of them before the others.
     """
     pinned = dict(PINNED)
-    if device in ("cpu", "cuda"):
-        pinned["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    for device in devices:
+        pinned = {**device.pinned, **pinned}
     return {
         **{name: value for name, value in pinned.items() if name not in os.environ},
-        **{name: str(value) for name, value in own.items()},
+        **{name: None if value is None else str(value) for name, value in own.items()},
     }
 
 
-def of_process() -> dict[str, Any]:
-    """What results say of a measuring process."""
+def applied(variables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment after variables are set and unset in it."""
+    merged = {**environment, **variables}
+    return {name: str(value) for name, value in merged.items() if value is not None}
+
+
+def of_process(device: Device) -> dict[str, Any]:
+    """What results say of a process that measures on `device`."""
     import torch  # not above: the command line uses this file, and starts without torch
 
     from harness.devices.cpu import model
 
-    shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "NEURON", "XLA_", "CUDA_", "KMP_", "GOMP_")
+    own = (*device.prefixes, *device.pinned, *(variable.name for variable in device.spoiling))
+    shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "KMP_", "GOMP_", *own)
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),

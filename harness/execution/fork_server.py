@@ -17,14 +17,14 @@ from typing import Any
 @dataclass(frozen=True)
 class _Server:
     server: Any  # a ForkServer
-    variables: Mapping[str, str]
+    variables: Mapping[str, str | None]
     modules: frozenset[str]
 
 
 _current: _Server | None = None
 
 
-def ensure(variables: Mapping[str, str], preload: Sequence[str]) -> bool:
+def ensure(variables: Mapping[str, str | None], preload: Sequence[str]) -> bool:
     """Makes sure that a server runs with these variables, which are set now, and has imported these modules.
 
     False where there can be none: Python has moved it, or the temporary folder's name is too long for its socket.

@@ -1,12 +1,13 @@
-"""Lock: one machine's device is measured by one run at a time, or both would see each other's load."""
+"""Lock: what a run measures on is measured by one run at a time, or both would see each other's load."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -14,50 +15,73 @@ from platformdirs import user_runtime_path
 
 from harness.configuration.errors import CaseError
 
-DEVICES = ("neuron", "cuda", "cpu")  # always taken in this order, so that no two runs wait for each other
+NAME = "variant-harness"
 POLL_S = 0.05
 
-_told: set[str] = set()  # the devices that this process has said it waits for
+_announced: set[str] = set()  # what this process has said it waits for
 
 
 @contextlib.contextmanager
-def hold(device: str, policy: str, what: str) -> Iterator[None]:
-    """Holds a device, while other runs of this user on this machine wait for it.
+def hold(scopes: Iterable[str], policy: str, run: str) -> Iterator[None]:
+    """Holds all `scopes` (the host, a device), while other runs of this user on this machine wait for them.
 
-    `policy`: wait for a run that holds it now, fail, or take no lock at all (none). `what` tells those who wait who
-    holds it. `auto` holds every device: which one it will be is known only in the measuring process. Raises CaseError
-    where another run holds the device and the policy is to fail.
+    `policy`: wait for a run that holds one now, fail, or take no lock at all (none). `run` tells those who wait who
+    holds it. Scopes are taken in the order of their names, so that no two runs wait for each other. Raises CaseError
+    where another run holds one and the policy is to fail, and where there is no folder for locks.
     """
     if policy == "none":
         yield
         return
+    folder = _folder()
     with contextlib.ExitStack() as held:
-        for name in DEVICES if device == "auto" else (device,):
-            held.enter_context(_held(name, policy, what))
+        for scope in sorted(scopes):
+            held.enter_context(_held(folder, scope, policy, run))
         yield
 
 
 @contextlib.contextmanager
-def _held(name: str, policy: str, what: str) -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no XDG_RUNTIME_DIR, and that another folder takes its place
-        folder = user_runtime_path("variant-harness", ensure_exists=True)
-    lock, holder = FileLock(folder / f"{name}.lock"), folder / f"{name}.holder"
+def _held(folder: Path, scope: str, policy: str, run: str) -> Iterator[None]:
+    lock = FileLock(folder / f"{scope}.lock")
+    holder = folder / f"{scope}.holder"
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        busy = f"{name} is being measured by another run{_by(holder)}"
+        busy = f"another run measures on the {scope} now{_by(holder)}"
         if policy == "fail":
             raise CaseError(f"{busy}; lock=wait waits for its turn") from error
-        if name not in _told:  # once, not in every case of a sweep
-            _told.add(name)
+        if scope not in _announced:  # once, not in every case of a sweep
+            _announced.add(scope)
             print(f"{busy}; waiting for its turn (lock=fail or lock=none does not)", file=sys.stderr)
         lock.acquire(poll_interval=POLL_S)
+    except (OSError, NotImplementedError) as error:  # a file system without locks
+        raise CaseError(f"{folder} cannot be locked: {error}; lock=none measures all the same") from error
     try:
-        holder.write_text(f"process {os.getpid()}, {what}", encoding="utf-8")
+        with contextlib.suppress(OSError):  # a full disk: those who wait do not learn for whom
+            holder.write_text(f"process {os.getpid()}, {run}", encoding="utf-8")
         yield
     finally:
         lock.release()
+
+
+def _folder() -> Path:
+    """The user's folder for what lives as long as a login; else one in the temporary folder, by the user's number.
+
+    The system need not have made the first, and a container or a batch job may not be allowed to write there.
+    """
+    with warnings.catch_warnings(), contextlib.suppress(OSError):
+        warnings.simplefilter("ignore")  # that there is no XDG_RUNTIME_DIR, and that another folder takes its place
+        usual = user_runtime_path(NAME, ensure_exists=True)
+        if os.access(usual, os.W_OK | os.X_OK):
+            return usual
+    instead = Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    try:
+        instead.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{instead} cannot be made: {error.strerror}"
+        raise CaseError(
+            f"no folder for locks: {reason}; set XDG_RUNTIME_DIR, or measure without by lock=none"
+        ) from error
+    return instead
 
 
 def _by(holder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The CPU's peaks: measured once, in a process of their own, and cached with the machine's identity."""
+"""Peaks that are measured: once for a machine, in a process of their own, and cached with the machine's identity."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from harness.results.roofline import Peaks
 if TYPE_CHECKING:
     import torch
 
+    from harness.devices.base import Device
+
 IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process tells
 BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
 NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
@@ -35,9 +37,14 @@ Rates = dict[str, dict[str, Any]]  # by what was measured: its rate per_s, and w
 
 
 def measured(
-    dtype: str, environment: Mapping[str, Any], worker: WorkerSettings, log: Path, anew: bool = False
+    device: Device,
+    dtype: str,
+    environment: Mapping[str, Any],
+    worker: WorkerSettings,
+    log: Path,
+    anew: bool = False,
 ) -> Peaks:
-    """The peaks for `dtype` on this machine, on as many threads as `environment` says; empty where none are known.
+    """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty where none are known.
 
     What is not in the cache is measured, in about a second. A peak that was seen on a busy machine is measured again
     the next time, and the higher one kept; `anew` forgets them all.
@@ -48,7 +55,7 @@ def measured(
     products = (dtype, "float32") if dtype in NARROW else (dtype,)
     wanted = [name for name in (BANDWIDTH, *products) if name not in rates or rates[name]["busy"]]
     if wanted:
-        for name, found in _measure(wanted, int(environment["threads"]), worker, log).items():
+        for name, found in _measure(device, wanted, int(environment["threads"]), worker, log).items():
             best = max(found["per_s"], rates.get(name, found)["per_s"])
             rates[name] = {"per_s": best, "busy": found["busy"]}
         with contextlib.suppress(OSError):  # without a cache it is measured again the next time
@@ -66,13 +73,16 @@ def measured(
 
 
 def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate."""
+    """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate.
+
+    `cache_bytes` are those of the last cache, beyond which a copy has to reach.
+    """
     import torch  # not above: the command line uses this file, and starts without torch
 
     torch.set_num_threads(task["threads"])
     for name in task["wanted"]:
         interference = Interference()
-        rate = copy_bandwidth() if name == BANDWIDTH else product_rate(getattr(torch, name))
+        rate = copy_bandwidth(task["cache_bytes"]) if name == BANDWIDTH else product_rate(getattr(torch, name))
         send(Rate(name, rate, interference.busy()))
 
 
@@ -91,21 +101,19 @@ def product_rate(dtype: torch.dtype) -> float:
     return best
 
 
-def copy_bandwidth() -> float:
+def copy_bandwidth(cache_bytes: int) -> float:
     """Bytes read and written a second by a copy between arrays beyond the caches (STREAM; McCalpin, 1995)."""
     import torch
 
-    from harness.devices.cpu import Cpu
-
-    size = min(max(2 * Cpu().last_level_cache(), LEAST_BYTES), MOST_BYTES)
+    size = min(max(2 * cache_bytes, LEAST_BYTES), MOST_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32)
     target = torch.zeros_like(source)
     return 2 * size / _fastest(lambda: target.copy_(source))
 
 
-def _measure(wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> Rates:
-    task = {"wanted": wanted, "threads": threads}
-    process = Process("harness.execution.peaks:run", task, [], "cpu", worker.env, log, worker.timeout_s)
+def _measure(device: Device, wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> Rates:
+    task = {"wanted": wanted, "threads": threads, "cache_bytes": device.last_level_cache()}
+    process = Process("harness.execution.peaks:run", task, [], [device], worker.env, log, worker.timeout_s)
     try:
         rates = [message for message in process.messages() if isinstance(message, Rate)]
         return {rate.name: {"per_s": rate.per_s, "busy": rate.busy} for rate in rates}

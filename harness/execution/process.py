@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.util
 import multiprocessing
 import os
 import pkgutil
@@ -27,8 +26,9 @@ import cloudpickle
 
 from harness.configuration.errors import UsageError, one_line
 from harness.devices import preflight
+from harness.devices.base import Device
 from harness.execution import fork_server
-from harness.execution.environment import worker_environment
+from harness.execution.environment import applied, worker_environment
 from harness.execution.messages import Broken, Died, Done, Message, Usage, from_json, to_json
 
 
@@ -36,7 +36,8 @@ class Process:
     """A measuring process, its messages, and its end.
 
     `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. A death is
-    attributed to one of `names`: before each step the child writes whose turn it is into shared memory.
+    attributed to one of `names`: before each step the child writes whose turn it is into shared memory. `devices` are
+    those that it may get.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Process:
         target: str,
         task: Any,
         names: Sequence[str],
-        device: str,
+        devices: Sequence[Device],
         variables: Mapping[str, Any],
         log: Path,
         timeout_s: float,
@@ -52,9 +53,9 @@ class Process:
     ):
         self._names, self._timeout = list(names), timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
-        environment = {**_importable(), **worker_environment(variables, device)}
+        environment = {**_importable(), **worker_environment(variables, devices)}
         with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
-            method = start_method(device)
+            method = start_method(devices)
             if method == "forkserver" and not fork_server.ensure(environment, preload):
                 method = "spawn"
             if method == "forkserver":
@@ -116,7 +117,6 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     os.dup2(descriptor, 1)  # a variant that prints must not print into a table
     os.dup2(descriptor, 2)
     _end_with_parent()
-    loaded = cloudpickle.loads(task)
 
     def send(message: Message) -> None:
         pipe.send_bytes(to_json(message))
@@ -126,7 +126,8 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         turn[1] += 1
 
     try:
-        pkgutil.resolve_name(target)(loaded, send, set_turn)
+        run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
+        run(cloudpickle.loads(task), send, set_turn)
         send(Done())
     except UsageError as error:
         traceback.print_exc()
@@ -165,10 +166,10 @@ def _end_with_parent() -> None:
         wait(0)  # it may have ended before
 
 
-def start_method(device: str) -> str:
-    """A fork server serves where importing torch does not open a device."""
-    neuron = device in ("auto", "neuron") and importlib.util.find_spec("torch_neuronx") is not None
-    return "spawn" if neuron or not hasattr(os, "fork") else "forkserver"
+def start_method(devices: Sequence[Device]) -> str:
+    """How a process starts that may measure on any of `devices`: a fork server serves where all of them permit it."""
+    spawned = any(device.start_method == "spawn" for device in devices)
+    return "spawn" if spawned or not hasattr(os, "fork") else "forkserver"
 
 
 def _importable() -> dict[str, str]:
@@ -178,10 +179,12 @@ def _importable() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update(variables)
+    after = applied(variables, before)
     try:
+        os.environ.clear()
+        os.environ.update(after)
         yield
     finally:
         os.environ.clear()

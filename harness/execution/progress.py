@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from harness.results import folder as results
-from harness.results import sweep as sweeps
+from harness.results import storage, sweeps
 from harness.results.plan import Plan
 
 INTERVAL_S = 1.0  # rare enough not to disturb what is measured meanwhile
@@ -128,7 +127,7 @@ class _Stamps:
 
 
 def _stamps(folder: Path) -> _Stamps:
-    ended = max(_written(folder / results.FILE), _written(folder / sweeps.FAILURE))
+    ended = max(_written(folder / storage.FILE), _written(folder / sweeps.FAILURE))
     return _Stamps(_written(folder / ".hydra" / "config.yaml"), ended)
 
 

@@ -10,15 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness import devices
 from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
-from harness.devices import neuron_artefacts, neuron_explorer
+from harness.devices.base import Device
 from harness.execution import lock, peaks
 from harness.execution.sampling import Progress, Sampling
 from harness.measure.trace import folder_name
-from harness.results import folder as results
-from harness.results import roofline, statistics
-from harness.results.folder import Document
+from harness.results import roofline, statistics, storage
+from harness.results.comparison import Comparison
 from harness.results.measurement import DEGRADED, FAILED, OK, Outcome
 
 
@@ -29,10 +29,10 @@ def run_case(
     command: str,
     folder: Path,
     progress: AbstractContextManager[Progress],
-    write_report: Callable[[Path, Document], None],
+    write_report: Callable[[Path, Comparison], None],
     report_modules: Sequence[str] = (),
-) -> Document:
-    """Measures a case while nothing else uses its device, and keeps its results; returns what is in results.json.
+) -> Comparison:
+    """Measures a case while nothing else uses its device, keeps its results, and returns what is derived from them.
 
     `config` is the resolved configuration in plain values, as the results hold it, and `command` what makes them again.
     `write_report` writes the files that people read into `folder`; the modules that it needs are imported on another
@@ -40,15 +40,16 @@ def run_case(
     a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
-    with lock.hold(case.device, config["lock"], str(folder)):
+    scopes = {scope for device in devices.candidates(case.device, settings.devices) for scope in device.scopes()}
+    with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}"):
         with progress as show:
             outcome = measure(case, settings, folder, show)
-        document = results.document(case, config, command, outcome)
+        comparison = Comparison(storage.document(case, config, command, outcome))
         try:
-            write_report(folder, document)  # within the lock: drawing would disturb the next run
+            write_report(folder, comparison)  # within the lock: drawing would disturb the next run
         finally:
-            results.write(folder, document)  # whatever happened to the charts, what was measured is kept
-    return document
+            storage.write(folder, comparison.document)  # whatever happened to the charts, what was measured is kept
+    return comparison
 
 
 def _import(modules: Sequence[str]) -> None:
@@ -63,10 +64,11 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     """
     sampling = Sampling(case, settings, folder, progress)
     stopped = sampling.run()
-    if sampling.device.get("device") == "neuron":
-        _summarize_artefacts(case, settings, folder, progress, sampling)
-    if sampling.work is not None:
-        _compare_with_peaks(case, settings, folder, progress, sampling)
+    if sampling.device:
+        device = devices.device(sampling.device["device"], settings.devices)
+        _take_stock(case, device, folder, progress, sampling)
+        if sampling.work is not None:
+            _compare_with_peaks(case, device, settings, folder, progress, sampling)
     return Outcome(
         measurements=list(sampling.rows.values()),
         samples=sampling.samples,
@@ -78,21 +80,22 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     )
 
 
-def _compare_with_peaks(case: Case, settings: Settings, folder: Path, progress: Progress, sampling: Sampling) -> None:
+def _compare_with_peaks(
+    case: Case, device: Device, settings: Settings, folder: Path, progress: Progress, sampling: Sampling
+) -> None:
     """Adds the device's peaks to its description, and warns of what is faster than they allow."""
-    device, work, cpu = sampling.device, sampling.work or {}, sampling.device["device"] == "cpu"
-    known = roofline.documented(settings.roofline, device, case.dtype)
+    known = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
     found = roofline.given(settings.roofline, known)
-    if found is None and cpu:
-        progress("peaks of the processor")
-        log = folder / "worker.log"
-        known = peaks.measured(case.dtype, sampling.environment, settings.worker, log, settings.roofline.measure)
+    if found is None and device.measures_peaks:
+        progress(f"peaks of {device.name}")
+        log, anew = folder / "worker.log", settings.roofline.measure
+        known = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, anew)
         found = roofline.given(settings.roofline, known)
     if found is None:
         return
-    device["peaks"] = found
-    bound = roofline.bound(work, found)
-    cached = cpu and settings.latency.cache == "warm"
+    sampling.device["peaks"] = found
+    bound = roofline.bound(sampling.work or {}, found)
+    cached = not device.accelerator and settings.latency.cache == "warm"
     seconds = sampling.seconds()
     for name, row in sampling.rows.items():
         groups = [group for group in seconds[name] if len(group)]
@@ -103,24 +106,25 @@ def _compare_with_peaks(case: Case, settings: Settings, folder: Path, progress: 
             sampling.warnings.append(roofline.doubt(name, share, bound, cached))
 
 
-def _summarize_artefacts(case: Case, settings: Settings, folder: Path, progress: Progress, sampling: Sampling) -> None:
-    """Lists what Neuron's profiler left of each variant, and has neuron-explorer summarize it."""
-    neuron, explore = settings.neuron, True
+def _take_stock(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
+    """Lists what the device's profiler left of each variant, and has the device's tools summarize it."""
     title = f"{case.operation.name}-{folder.name}"  # Neuron Explorer takes a name once
     for name, row in sampling.rows.items():
         if row.profile is None:
             continue
-        progress(f"{name}: neuron-explorer")
         traces = folder / "traces" / folder_name(name)
-        found = neuron_artefacts.inventory(traces, folder, neuron.modes, f"{title}-{name}")
+        found = device.artefacts(traces, folder, f"{title}-{name}")
+        if found is None:
+            continue
         row.capture = asdict(found)
         if found.empty:
             row.escalate(FAILED, found.troubles[0])
             continue
         for trouble in found.troubles:
             row.note(trouble)
-        if explore and found.decodable:
-            summary = neuron_explorer.summarize(traces, neuron.explorer_timeout_s)
-            row.engines, explore = summary.metrics or None, not summary.timed_out
+        if found.decodable:
+            progress(f"{name}: what the profiler left")
+            summary = device.summarize(traces)
+            row.engines = summary.metrics or None
             if summary.trouble is not None:
                 sampling.warnings.append(f"engine activity is not known: {summary.trouble}")

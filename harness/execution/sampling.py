@@ -11,7 +11,8 @@ from typing import Any
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case
 from harness.configuration.settings import LatencySettings, Settings
-from harness.devices import preflight
+from harness.devices import candidates, device
+from harness.execution.environment import applied
 from harness.execution.messages import (
     Broken,
     Checked,
@@ -112,7 +113,7 @@ class Sampling:
             "harness.execution.worker:run",
             task,
             [*names, CONTROL],
-            self._case.device,
+            candidates(self._case.device, self._settings.devices),
             worker.env,
             self._folder / "worker.log",
             worker.timeout_s,
@@ -169,11 +170,13 @@ class Sampling:
             case _:
                 record(self.rows, message)
 
-    def _admit(self, device: str) -> None:
+    def _admit(self, name: str) -> None:
         """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
-        for finding in preflight.findings(device, {**os.environ, **self._settings.worker.env}):
+        environment = applied(self._settings.worker.env, os.environ)
+        opened = device(name, self._settings.devices)
+        for finding in opened.preflight(environment, self._case.operation.variants):
             if finding.unfit and self._settings.doctor == "refuse":
-                raise UsageError(f"device={device}: {finding.line}; doctor=warn measures all the same")
+                raise UsageError(f"device={name}: {finding.line}; doctor=warn measures all the same")
             self.warnings.append(finding.line)
 
 
@@ -191,9 +194,9 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
                 )
         case Checked(variant, finding):
             row = rows[variant]
-            row.error, row.comparable, row.no_op = finding.error, not finding.random, finding.no_op
-            if finding.random:
-                row.reason = "not comparable: it draws random numbers, so its correctness is not known"
+            row.error, row.comparable, row.no_op = finding.error, finding.not_comparable is None, finding.no_op
+            if finding.not_comparable is not None:
+                row.reason = f"not comparable: {finding.not_comparable}"
         case Recompiled(variant, count):
             rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
         case Peak(variant, size):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from harness.configuration.errors import UsageError, one_line
+from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status, Step
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
@@ -29,10 +30,10 @@ WHEN = {
 class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
-    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str):
+    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: Device):
         self._send, self._set_turn, self._baseline = send, set_turn, baseline
         self.watch = Watch()
-        self._state = GlobalState()
+        self.state = GlobalState(device)
         self._changes: dict[str, set[str]] = {}
         self.failed: set[str] = set()
         self.compiles: Counter[str] = Counter()  # in each variant's turns since the last `forget_compiles`
@@ -44,7 +45,12 @@ class Turns:
         self._send(Step(variant, name))
         with self.turn(variant, name, grad=True):
             yield
-        self._restore(variant, self._state.restore_all())
+        self.put_back(variant)
+        self.state.reset_generators()
+
+    def put_back(self, variant: str) -> None:
+        """Puts back all global state that the variant has changed, but for random generators, and remembers it."""
+        self._restore(variant, self.state.restore_all())
 
     @contextlib.contextmanager
     def turn(self, variant: str, step: str, grad: bool) -> Iterator[Turn]:
@@ -60,7 +66,7 @@ class Turns:
             turn.failed = True
             self._fail(variant, step, error)
         finally:
-            self._restore(variant, self._state.restore())
+            self._restore(variant, self.state.restore())
             turn.compiles, limit = self.watch.news()
             self.compiles[variant] += turn.compiles
             if limit:
@@ -75,7 +81,7 @@ class Turns:
     def close(self) -> None:
         """Sends what each variant has changed, and stops watching."""
         for variant, changes in self._changes.items():
-            self._send(Note(variant, _left_changed(sorted(changes))))
+            self._send(Note(variant, left_changed(sorted(changes))))
         self.watch.close()
 
     def _restore(self, variant: str, changed: list[str]) -> None:
@@ -108,7 +114,8 @@ def _informative_line(error: BaseException) -> str:
     return one_line(error)
 
 
-def _left_changed(what: list[str]) -> str:
+def left_changed(what: list[str]) -> str:
+    """What a warning says of global state that was changed, after the name of whoever did."""
     return (
         f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
         "they were put back after each of its turns; let the variant put them back itself"

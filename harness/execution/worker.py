@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import importlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import declared_work, describe, make_inputs, resolve
-from harness.configuration.settings import ProfileSettings
+from harness.configuration.operation import declared_work, resolve
 from harness.devices import choose, passed_over
 from harness.execution import messages
 from harness.execution.environment import of_process
@@ -23,6 +21,7 @@ from harness.execution.messages import (
     Compiled,
     Note,
     Peak,
+    Probed,
     Profiled,
     Recompiled,
     Samples,
@@ -32,17 +31,19 @@ from harness.execution.messages import (
     Task,
     Warnings,
 )
-from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns
-from harness.measure import operation_checks, timeline, trace
-from harness.measure.correctness import Expected, expect
+from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, left_changed
+from harness.measure import operation_checks, torch_private, trace
+from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sample, Sampler
-from harness.measure.profile import probe, record
-from harness.measure.subject import Subject, bind, own
+from harness.measure.profile import PROFILE_S, OwnProfilerError, probe, record, shortened
+from harness.measure.state import AT_IMPORT
+from harness.measure.subject import Outputs, Subject, bind
+from harness.measure.tensors import own
+from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
+from harness.results import columns
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
-
-PROFILE_S = 1.0  # of one variant's calls under the profiler, where one call takes no longer
 
 
 def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
@@ -60,26 +61,28 @@ class _Worker:
         self.subjects: dict[str, Subject] = {}
         self.unchecked: set[str] = set()  # those whose outputs cannot be right again: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
-        self.expected: dict[int, Expected] = {}  # by seed
         self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
         gc.freeze()  # what is imported is never garbage, and need not be looked through again
+        replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
-        self.inputs = self._inputs(self.case.seed)
+        self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device)
+        self.data = CaseData(self.case)
+        self.data.inputs(self.case.seed)
+        self._put_back("what op imports", replaced)
         if self.task.full_pass:
             self._evaluate_reference()
-        self.turns = Turns(self.send, self.set_turn, self.case.baseline.name)
         for name in self.task.variants:
-            with self.turns.step(name, PREPARE):
+            with self._step(name, PREPARE):
                 self._prepare(name)
         self._time()
         if self.task.full_pass:
             for name in self._standing():
-                with self.turns.step(name, PROFILE):
+                with self._step(name, PROFILE):
                     self._profile(name)
             for name in self._standing():
-                with self.turns.step(name, CHECK):
+                with self._step(name, CHECK):
                     self._check_again(name)
             self.send(Warnings(self.device.limits()))
             self._check_work()
@@ -93,44 +96,52 @@ class _Worker:
         if self.settings.worker.threads is not None:
             torch.set_num_threads(self.settings.worker.threads)
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
-            functorch: Any = importlib.import_module("torch._functorch.config")
-            functorch.donated_buffer = False
-        self.device = choose(self.case.device)
-        self.send(Warnings(passed_over(self.case.device, self.device)))
+            torch_private.keep_backward_buffers()
+        self.device = choose(self.case.device, self.settings.devices)
+        self.send(Warnings(passed_over(self.case.device, self.device, self.settings.devices)))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
-        self.send(messages.DeviceOpened({**self.device.describe(), "device": self.device.name}))
-        self.send(messages.Environment(of_process()))
+        self.send(messages.DeviceOpened(self.device.facts()))
+        self.send(messages.Environment(of_process(self.device)))
 
-    def _inputs(self, seed: int) -> tuple[Any, ...]:
-        """Inputs on the CPU, the same ones for the same seed."""
-        return make_inputs(self.operation, self.dtype, torch.Generator().manual_seed(seed))
+    def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
+        """Global state, after a function of the operation's author; `before` it was changed as well."""
+        changed = [*before, *self.turns.state.restore_all()]
+        if changed:
+            self.send(Warnings([f"{key} {left_changed(changed)}"]))
+
+    @contextlib.contextmanager
+    def _step(self, name: str, step: str) -> Iterator[None]:
+        """A step of a variant, after which the tensors of all others must be as they were."""
+        others = {other: subject.versions() for other, subject in self.subjects.items() if other != name}
+        with self.turns.step(name, step):
+            yield
+        overwritten = [other for other, versions in others.items() if self.subjects[other].versions() != versions]
+        if overwritten:
+            self.subjects.pop(name, None)
+            self.send(Status(name, WRONG, f"overwrites the inputs of other variants ({', '.join(overwritten)})"))
+        for other in overwritten:
+            self.subjects[other].refresh(self.data.inputs(self.case.seed))
+
+    def _called(self, subject: Subject) -> Outputs:
+        """The outputs of one call, with the global state as it was before: what follows is the harness's own work."""
+        outputs = subject()
+        self.device.synchronize()
+        self.turns.put_back(subject.name)
+        return outputs
 
     def _evaluate_reference(self) -> None:
         """Checks what the operation's author declares, and evaluates the reference."""
-        operation_checks.check_inputs(self.operation, self.inputs, self.dtype)
         for variant in self.operation.variants:
             if variant.name in self.task.variants and not variant.unmet(self.device.name):
-                operation_checks.check_signature(variant, self.inputs)
+                operation_checks.check_signature(variant, self.data.inputs(self.case.seed))
+                self.turns.put_back(variant.name)  # its module was imported
         self.work = declared_work(self.operation, self.dtype, self.case.mode)
         self.send(messages.Work(None if self.work is None else dict(self.work)))
-        if self.operation.reference is not None:
-            self._expect(self.case.seed)
-
-    def _expect(self, seed: int) -> Expected:
-        """What the reference gives for the inputs of a seed; evaluated once."""
-        if seed not in self.expected:
-            reference = resolve(self.operation.reference, "op.reference")  # type: ignore[arg-type]
-            try:
-                self.expected[seed] = expect(
-                    reference, self._inputs(seed), self.case.mode, self.dtype, self.case.seed, self.operation.tolerance
-                )
-            except Exception as error:
-                raise UsageError(
-                    f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
-                ) from error
-        return self.expected[seed]
+        if self.data.has_reference:
+            self.data.expected(self.case.seed)
+            self._put_back("op.reference")
 
     def _prepare(self, name: str) -> None:
         """Calls a variant for the first time, which may compile it, and compares its outputs with the reference's."""
@@ -139,7 +150,7 @@ class _Worker:
         if reason:
             self.send(Status(name, SKIPPED, reason))
             return
-        subject = self._subject(name, bind(variant, self.device))
+        subject = self._subject(name, bind(variant, self.device, self.dtype))
         self.turns.watch.restart()
         start = time.perf_counter()
         outputs = subject()
@@ -148,31 +159,38 @@ class _Worker:
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
             cost = self.turns.watch.cost(seconds, bool(dynamic))
-            self.send(Compiled(name, replace(cost, graphs=cost.graphs + subject.backward_graphs())))
+            if cost.graphs is not None:
+                cost = replace(cost, graphs=cost.graphs + subject.backward_graphs())
+            self.send(Compiled(name, cost))
             if cost.degraded:
                 self.send(Status(name, DEGRADED, cost.degraded))
+        self.turns.put_back(name)
         self.subjects[name] = subject
-        if self.expected:
+        if self.data.has_reference:
             self._check(subject, outputs)
 
     def _subject(self, name: str, function: Callable[..., Any]) -> Subject:
         """A subject with inputs of its own."""
         device = self.device.torch_device()
-        inputs = [own(value, with_gradient=True, device=device) for value in self.inputs]
+        inputs = tree_map(lambda value: own(value, with_gradient=True, device=device), self.data.inputs(self.case.seed))
         return Subject(name, function, inputs, self.case.mode, self.case.seed)
 
     def _check(self, subject: Subject, outputs: tuple[Any, ...]) -> None:
         variant = self.operation.variant(subject.name)
-        finding = examine(subject, outputs, self.inputs, self._expect(self.case.seed), self.device)
+        seed = self.case.seed
+        call = partial(self._called, subject)
+        finding = examine(
+            subject, outputs, call, partial(self.data.inputs, seed), self.data.expected(seed), self.device
+        )
         if finding.reason and finding.error is None and variant is self.case.baseline:
             function = resolve(variant.fn, "op.baseline")
             raise operation_checks.disagreement(self.operation, function, finding.reason)
         self.send(Checked(subject.name, finding))
-        if finding.random or finding.reason:
+        if finding.not_comparable or finding.reason:
             self.unchecked.add(subject.name)
         if finding.reason:
             self.send(Status(subject.name, WRONG, finding.reason))
-            subject.refresh(self.inputs)
+            subject.refresh(self.data.inputs(seed))
         if variant.compile is None:  # one that compiles may do so again
             self.call_seconds[subject.name] = subject.call_s
 
@@ -210,6 +228,11 @@ class _Worker:
                 self.send(Recompiled(name, count))
             if limit:
                 self.send(Status(name, DEGRADED, limit))
+            elif self.turns.watch.blind and self.operation.variant(name).compile is not None:
+                with self.turns.turn(name, LATENCY, grad=self.case.mode != "forward"):
+                    reason = self.turns.watch.confirm(self.subjects[name].timed())
+                    if reason:
+                        self.send(Status(name, DEGRADED, reason))
             elif count:
                 why = "; ".join(self.turns.watch.recompile_reasons()) or "Dynamo gave no reason"
                 self.send(Status(name, DEGRADED, f"compiled {count} times while it was timed: {why}"))
@@ -222,13 +245,21 @@ class _Worker:
         if note:
             self.send(Note(name, note))
         self.device.clear_fallbacks()  # from here to the end of the profile only this variant's own calls run
-        with torch.set_grad_enabled(grad):
-            probed = probe(call, self.device)
-            peak = self._peak_memory(call) if self.device.accelerator else probed.peak_bytes
-        self.send(Peak(name, peak))
-        profile = record(call, self.device, settings, self.settings.neuron, folder, probed.events, grad)
+        try:
+            with torch.set_grad_enabled(grad):
+                probed = probe(call, self.device)
+                peak = self._peak_memory(call) if self.device.accelerator else probed.peak_bytes
+            self.send(Peak(name, peak))
+            profile, timeline = record(call, self.device, settings, folder, probed.events, grad)
+            self.send(Profiled(name, profile, timeline))
+        except OwnProfilerError as error:
+            self.send(Note(name, str(error)))
         fallbacks = self.device.fallbacks()
-        self.send(Profiled(name, profile, timeline.analyse(trace.from_file(folder / "trace.json"))))
+        with torch.set_grad_enabled(grad):
+            values, notes = columns.probe(call, self.device)
+        self.send(Probed(name, values))
+        for text in notes:
+            self.send(Note(name, text))
         if fallbacks:
             self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
 
@@ -245,9 +276,11 @@ class _Worker:
 
     def _check_again(self, name: str) -> None:
         """On other contents in the same tensors."""
-        if self.expected and name not in self.unchecked:
+        if self.data.has_reference and name not in self.unchecked:
             seed = self.case.seed + 1
-            reason = reexamine(self.subjects[name], self._inputs(seed), self._expect(seed), self.device)
+            subject = self.subjects[name]
+            expected = self.data.expected(seed)
+            reason = reexamine(subject, partial(self._called, subject), self.data.inputs(seed), expected)
             if reason:
                 self.send(Status(name, WRONG, reason))
 
@@ -262,12 +295,11 @@ class _Worker:
                 with self.turns.turn(name, CHECK, grad=True):
                     counted.append(operation_checks.count_flops(self.subjects[name]))
         known = [count for count in counted if count is not None]
-        doubts = [operation_checks.doubt_flops(self.operation, self.work, known)]
-        if self.expected:
-            expected = self._expect(self.case.seed)
-            doubts.append(
-                operation_checks.doubt_bytes(self.operation, self.work, self.inputs, expected, self.case.mode)
-            )
+        doubts = [operation_checks.flops_warning(self.operation, self.work, known)]
+        if self.data.has_reference:
+            expected = self.data.expected(self.case.seed)
+            inputs = self.data.inputs(self.case.seed)
+            doubts.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
         self.send(Warnings([doubt for doubt in doubts if doubt]))
 
 
@@ -277,16 +309,3 @@ def fastest(samples: list[Sample]) -> dict[str, float]:
     for sample in samples:
         seconds[sample.variant] = min(sample.seconds, seconds.get(sample.variant, sample.seconds))
     return seconds
-
-
-def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:
-    """The profiler's schedule for calls of so many seconds, and a note where it is shorter than the one set."""
-    calls = max(1, int(PROFILE_S / call_s)) if call_s > 0 else settings.wait + settings.warmup + settings.active
-    if calls >= settings.wait + settings.warmup + settings.active:
-        return settings, None
-    active = min(settings.active, calls)
-    shorter = replace(settings, wait=0, warmup=0, active=active)
-    if active == settings.active:
-        return shorter, None
-    recorded = f"recorded {active} call{'s' if active > 1 else ''}"
-    return shorter, f"{recorded} in place of profile.active={settings.active}: one call takes {call_s:.2g} s"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import time
-from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.configuration.errors import one_line
+from harness.measure import torch_private
 from harness.measure.observations import CompileCost
 
 
@@ -21,78 +21,84 @@ class Watch:
 
     def __init__(self) -> None:
         self._warnings = _Listener()
+        self.blind = False  # something was compiled, and the counters do not show it
         self.restart()
 
     def restart(self) -> None:
         """Forgets what has been counted."""
-        _counters().clear()
-        self._told = 0
+        torch_private.clear_counters()
+        self._reported = 0
         self._since_us = time.time_ns() // 1000
         self._warnings.texts.clear()
 
     def news(self) -> tuple[int, str | None]:
         """Compiles since the last call of this, and the recompile limit where it was reached since then."""
-        before, self._told = self._told, int(_counters()["frames"].get("total", 0))
+        before = self._reported
+        self._reported = int(_counted("frames").get("total", 0))
         limit = self.limit()
         self._warnings.texts.clear()
-        return self._told - before, limit
+        return self._reported - before, limit
 
     def recompile_reasons(self) -> list[str]:
         """Why Dynamo compiled again, where it did."""
-        reasons = [one_line(str(metric.recompile_reason)) for metric in self._fresh() if metric.recompile_reason]
-        return list(dict.fromkeys(reasons))
-
-    def _fresh(self) -> list[Any]:
-        # by time, not by position: Dynamo keeps only the latest
-        metrics = _dynamo().get_compilation_metrics() if _dynamo() else []
-        return [metric for metric in metrics if (metric.start_time_us or 0) >= self._since_us]
+        reasons = [metric["recompile_reason"] for metric in torch_private.compilations(self._since_us)]
+        return list(dict.fromkeys(one_line(str(reason)) for reason in reasons if reason))
 
     def limit(self) -> str | None:
         """The recompile limit, where it was hit: past it Dynamo runs eagerly and only logs it."""
-        hit = next(
-            (text for text in self._warnings.texts if re.search(r"recompile_limit|cache_size_limit", text)),
-            None,
-        )
+        hit = next((text for text in self._warnings.texts if torch_private.RECOMPILE_LIMIT.search(text)), None)
         return f"the recompile limit was reached and the rest ran eagerly: {one_line(hit)}" if hit else None
 
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
         """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
-        graphs = int(_counters()["stats"].get("unique_graphs", 0))
-        breaks = {one_line(str(reason)): int(number) for reason, number in _counters()["graph_break"].items()}
-        metrics = self._fresh()
+        metrics = list(torch_private.compilations(self._since_us))
+        self.blind |= torch_private.counters() is None or (bool(metrics) and not _counted("frames"))
+        breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
         hits, misses = (
-            sum(getattr(metric, f"inductor_fx_local_cache_{kind}_count", None) or 0 for metric in metrics)
-            for kind in ("hit", "miss")
+            sum(metric[f"inductor_fx_local_cache_{kind}_count"] or 0 for metric in metrics) for kind in ("hit", "miss")
         )
+        graphs = None if self.blind else int(_counted("stats").get("unique_graphs", 0))
         # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
-        symbolic = any(re.search(r"\bs\d+\b", str(metric.graph_node_shapes)) for metric in metrics)
+        symbolic = any(re.search(r"\bs\d+\b", str(metric["graph_node_shapes"])) for metric in metrics)
         degraded = self.limit()
-        if not graphs:
+        if graphs == 0:
             degraded = degraded or "nothing was compiled: Dynamo made no graph, so it runs eagerly"
         elif symbolic and not dynamic:
             degraded = degraded or "a kernel for dynamic shapes was made where a static one is declared"
         return CompileCost(seconds, hits > 0 and not misses, graphs, sum(breaks.values()), list(breaks), degraded)
+
+    def confirm(self, call: Callable[[], Any]) -> str | None:
+        """Why a compiled call is not served by what is compiled, tried by one more call; None: it is.
+
+        For a torch whose counters cannot be read; elsewhere they have said so already, and nothing is called.
+        """
+        if not self.blind:
+            return None
+        import torch
+
+        try:
+            with torch.compiler.set_stance("fail_on_recompile"):
+                call()
+        except RuntimeError as error:
+            return f"compiles again when called again, or runs eagerly: {one_line(error)}"
+        return None
 
     def close(self) -> None:
         """Stops listening."""
         self._warnings.close()
 
 
-def _dynamo() -> Any:
-    return sys.modules.get("torch._dynamo.utils")
-
-
-def _counters() -> Any:
-    return _dynamo().counters if _dynamo() else defaultdict(Counter)
+def _counted(kind: str) -> Mapping[str, int]:
+    return (torch_private.counters() or {}).get(kind, {})
 
 
 class _Listener(logging.Handler):
-    """Keeps what torch._dynamo warns of."""
+    """Keeps what Dynamo warns of."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.texts: list[str] = []
-        self._logger = logging.getLogger("torch._dynamo")
+        self._logger = logging.getLogger(torch_private.DYNAMO_LOGGER)
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -5,211 +5,254 @@ magnitude. And how much the reference itself moves when its inputs, upstream gra
 rounding of the dtype: that carries the operation's conditioning, the length of its reductions and the magnitude of
 what was summed. It is found by perturbing the inputs (Parker, Monte Carlo Arithmetic, 1997), not by a table.
 
-Two bounds follow. Each element may be off by a few roundings, or by as many of the output's largest element, since an
-honest kernel cancels. The whole output, in its Euclidean norm, may be off by little more than one rounding: a kernel
-that is scaled by 1.05 stays within the first bound in bfloat16, and far outside the second.
+Two bounds follow. Each element may be off by a few such errors, or by as many units of the output's largest element,
+since an honest kernel cancels. The whole output, in its Euclidean norm, may be off by little more than one: a kernel
+that is scaled by 1.05 stays within the first bound in bfloat16, and far outside the second. Complex numbers are
+compared by the magnitude of their difference.
+
+Integers and booleans are compared exactly. Where one hangs on a rounding of the inputs, as the index of the largest
+among equals does, another may be as right: then nothing can be said.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import torch
 
 from harness.measure.observations import Error
-from harness.measure.subject import Outputs, Subject, own
+from harness.measure.reference import Expected, finite, number, wide
+from harness.measure.subject import Outputs
+from harness.measure.tensors import dense, odd, own, short
 
-PERTURBATIONS = 2
-ELEMENT_ROUNDINGS = 6.0  # allowed error of an element
-NORM_ROUNDINGS = 1.5  # allowed error of an output's Euclidean norm
-STEP = 2.0**-26  # the least perturbation: float64 itself must resolve it
-FLOORS = {
-    torch.float64: 2.0**-40,
-    torch.float32: 2.0**-18,
-}  # where eps would ask more than long sums can give
+ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
+NORM_ERRORS = 1.5  # allowed error of an output's Euclidean norm, in rounding errors
+NARROW_FLIPS = 3.0  # elements of a float8 output that may round the other way, in those that perturbed inputs do
+NARROW_SHARE = 0.005  # and as many besides, of all
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether outputs match; `reason` says what does not."""
+    """Whether outputs match; `reason` says what does not, and `undetermined` why that cannot be known."""
 
     reason: str | None
     error: Error | None
+    undetermined: str | None = None
 
 
-@dataclass(frozen=True)
-class Expected:
-    """The reference's outputs in float64, and for each element the change that one rounding of the inputs makes."""
-
-    outputs: tuple[torch.Tensor, ...]
-    roundings: tuple[torch.Tensor, ...]
-    dtype: torch.dtype
-    random: bool
-    keys: tuple[str, ...] = ()  # of outputs that are a dict
-
-
-def expect(
-    reference: Callable, inputs: Sequence, mode: str, dtype: torch.dtype, seed: int, tolerance: float
-) -> Expected:
-    """Evaluates the reference on float64 copies of the inputs, and on perturbed copies.
-
-    `inputs` are CPU tensors in `dtype`. Raises what the reference raises.
-    """
-    exact = [_upcast(value) for value in inputs]
-    state = torch.get_rng_state()
-    outputs, keys = _evaluate(reference, exact, mode, seed)
-    random = not torch.equal(state, torch.get_rng_state())
-    eps = torch.finfo(dtype).eps
-    step = max(eps, STEP)
-    generator = torch.Generator().manual_seed(seed)
-    move = partial(_perturb, step=step, generator=generator)
-    squares = [torch.zeros_like(output, dtype=torch.float64) for output in outputs]
-    for _ in range(PERTURBATIONS):
-        moved, _ = _evaluate(reference, [move(value) for value in exact], mode, seed, move)
-        for square, new, old in zip(squares, moved, outputs, strict=True):
-            square += _finite(new.double() - old.double()).square() / PERTURBATIONS
-    floor = max(eps, FLOORS.get(dtype, 0.0))
-    roundings = tuple(
-        tolerance * ((square.sqrt() + _typical(square)) * (eps / step) + _magnitude(output, eps, floor))
-        for square, output in zip(squares, outputs, strict=True)
-    )
-    return Expected(outputs, roundings, dtype, random, keys)
+class _UndeterminedError(Exception):
+    """Another output may be as right."""
 
 
 def compare(outputs: Outputs, expected: Expected) -> Verdict:
-    """Compares a variant's outputs, copied to the CPU, with what the reference gives."""
-    if len(outputs) != len(expected.outputs):
-        return Verdict(f"{_count(len(outputs))} where the reference has {len(expected.outputs)}", None)
+    """Compares a variant's outputs, as `snapshot` copies them, with what the reference gives."""
+    wanted = expected.outputs
+    if len(outputs) != len(wanted):
+        return Verdict(f"{_count(len(outputs))} where the reference has {len(wanted)}", None)
     worst: Error | None = None
-    for position, (output, right, rounding) in enumerate(
-        zip(outputs, expected.outputs, expected.roundings, strict=True)
-    ):
+    undetermined: str | None = None
+    errors, choices = expected.rounding_errors, expected.choices
+    for position, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
         which = f"output {position}: " if len(outputs) > 1 else ""
-        mismatch = _form(output, right, expected.dtype)
-        if mismatch:
-            return Verdict(which + mismatch, None)
-        error, trouble = _difference(output, right, rounding)
-        if trouble:
-            return Verdict(which + trouble, error)
+        try:
+            mismatch = _form(output, right, expected, position)
+            if mismatch:
+                return Verdict(which + mismatch, None)
+            if right is None:
+                continue
+            values = number(output) if not isinstance(output, torch.Tensor) else dense(output)
+            error, reason = _difference(values, right, errors[position], choices[position])
+        except _UndeterminedError as why:
+            undetermined = which + str(why)
+            continue
+        if reason:
+            return Verdict(which + reason, error)
         if worst is None or error.allowed > worst.allowed:
             worst = error
-    return Verdict(None, worst)
+    return Verdict(None, worst, undetermined)
 
 
 def snapshot(outputs: Outputs) -> Outputs:
-    """Outputs copied to the CPU, so that nothing that runs later changes them."""
+    """Outputs copied to the CPU, so that nothing that runs later changes them; what cannot be copied as it is."""
     return tuple(
-        own(value).detach().cpu()
-        if isinstance(value, torch.Tensor)
-        else torch.as_tensor(value)
-        if isinstance(value, (bool, int, float))
-        else value
+        own(value).detach().cpu() if isinstance(value, torch.Tensor) and odd(value) is None else value
         for value in outputs
     )
 
 
-def _form(output: object, right: torch.Tensor, dtype: torch.dtype) -> str | None:
-    if not isinstance(output, torch.Tensor):
-        return f"returned a {type(output).__name__}, not a tensor"
+def _form(output: Any, right: torch.Tensor | None, expected: Expected, position: int) -> str | None:
+    """What is wrong with an output's type, layout, shape or dtype.
+
+    Raises _UndeterminedError where its shape may be as right as the reference's.
+    """
+    kind = type(output).__name__
+    if right is None:
+        return None if output is None else f"returned a {kind}, where the reference has None"
+    is_number = isinstance(output, (bool, int, float, complex))
+    if not isinstance(output, torch.Tensor) and not is_number:
+        return f"returned a {kind}, not a tensor"
+    if is_number or expected.numbers[position]:  # a Python number has no dtype; it may stand for a tensor of no dims
+        return _number_form(number(output) if is_number else output, right)
+    unknown = odd(output)
+    if unknown is not None:
+        return f"returned {unknown}, which cannot be compared"
+    layout = expected.layouts[position]
+    if layout is not None and output.layout != layout:
+        return f"layout {short(output.layout)}, where the reference has {short(layout)}"
     if output.shape != right.shape:
-        return f"shape {tuple(output.shape)}, where the reference has {tuple(right.shape)}"
-    floating = right.dtype.is_floating_point
-    wanted = dtype if floating else right.dtype
-    if output.dtype != wanted and (floating or output.dtype.is_floating_point or output.dtype == torch.bool):
-        return f"dtype {_short(output.dtype)}, where {_short(wanted)} is asked for"
+        return _shape(tuple(output.shape), tuple(right.shape), expected.shapes[position])
+    wanted = _dtypes(right, expected.dtype)
+    if output.dtype not in wanted:
+        return f"dtype {short(output.dtype)}, where {short(wanted[0])} is asked for"
     return None
 
 
-def _difference(output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor) -> tuple[Error, str | None]:
+def _number_form(output: torch.Tensor, right: torch.Tensor) -> str | None:
+    if output.shape != right.shape:
+        return f"shape {tuple(output.shape)}, where the reference has {tuple(right.shape)}"
+    if _category(output) != _category(right):
+        return f"a value of {_category(output)}, where the reference has one of {_category(right)}"
+    return None
+
+
+def _category(tensor: torch.Tensor) -> str:
+    if tensor.dtype.is_complex:
+        return "complex"
+    return "bool" if tensor.dtype == torch.bool else "float" if tensor.dtype.is_floating_point else "int"
+
+
+def _shape(shape: tuple[int, ...], right: tuple[int, ...], seen: frozenset[tuple[int, ...]]) -> str:
+    reason = f"shape {shape}, where the reference has {right}"
+    if len(seen) == 1:
+        return reason
+    if len(shape) == len(right):
+        axes = list(zip(*(other for other in seen if len(other) == len(right)), strict=True))
+        # as far again as it was seen to move: a handful of evaluations do not show all
+        near = [
+            2 * min(sizes) - max(sizes) <= size <= 2 * max(sizes) - min(sizes)
+            for size, sizes in zip(shape, axes, strict=True)
+        ]
+        if all(near):
+            raise _UndeterminedError(f"its shape depends on the values, to within a rounding: {reason}")
+    return reason
+
+
+def _dtypes(right: torch.Tensor, dtype: torch.dtype) -> list[torch.dtype]:
+    """The dtypes in which an output may be: the case's, unless the reference itself asks for another."""
+    if right.dtype.is_complex:
+        return [dtype.to_complex()]
+    if right.dtype.is_floating_point:
+        if right.dtype.itemsize == 1:
+            return [right.dtype]
+        return [dtype] if right.dtype == torch.float64 else [dtype, right.dtype]
+    if right.dtype == torch.bool:
+        return [torch.bool]
+    integers = (
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+    )
+    return [right.dtype, *(kind for kind in integers if kind != right.dtype)]
+
+
+def _difference(
+    output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor | None, choices: torch.Tensor | None
+) -> tuple[Error, str | None]:
+    """The error, and what is wrong; raises _UndeterminedError where an element may be as right as the reference's."""
     if right.numel() == 0:
         return Error(0.0, 0.0, 0.0, 0.0), None
-    if not right.dtype.is_floating_point:
-        differing = int((output.to(torch.int64) != right.to(torch.int64)).sum())
-        largest = float((output.double() - right.double()).abs().max())
-        trouble = f"{differing} of {right.numel()} values differ, by up to {largest:g}" if differing else None
-        return Error(largest, float(differing > 0), largest, math.inf if differing else 0.0), trouble
-    left = output.double()
-    limit = torch.finfo(output.dtype).max
-    overflow = right.abs() > limit  # honest values that the dtype cannot hold
-    odd = ~left.isfinite() & right.isfinite() & ~overflow | left.isfinite() & ~right.isfinite()
-    odd |= left.isnan() != right.isnan()
-    odd |= left.isinf() & right.isinf() & (left != right)
-    if bool(odd.any()):
-        return Error(math.inf, math.inf, math.inf, math.inf), _odd(left, right, odd)
+    if rounding is None:
+        return _exact_difference(output, right, choices)
+    if right.dtype.itemsize == 1:
+        return _narrow_difference(output, right, rounding)
+    left, right = wide(output), wide(right)
+    limits = torch.finfo(output.dtype)
+    overflow = right.abs() > limits.max  # honest values that the dtype cannot hold
+    unlike = ~left.isfinite() & right.isfinite() & ~overflow | left.isfinite() & ~right.isfinite()
+    unlike |= left.isnan() != right.isnan()
+    unlike |= left.isinf() & right.isinf() & ~left.isnan() & ~right.isnan() & (left != right)
+    if bool(unlike.any()):
+        return Error(math.inf, math.inf, math.inf, math.inf), _not_finite(left, right, unlike)
     both = left.isfinite() & right.isfinite()
     difference = torch.where(both, (left - right).abs(), 0.0)
-    eps, smallest = torch.finfo(output.dtype).eps, torch.finfo(output.dtype).smallest_normal
-    scale = _finite(right).abs()
-    allowed = ELEMENT_ROUNDINGS * (rounding + eps * float(scale.max()) / 2) + smallest
+    scale = finite(right).abs()
+    allowed = ELEMENT_ERRORS * (rounding + limits.eps * float(scale.max()) / 2) + limits.smallest_normal
     share = difference / allowed
-    norm = float(difference.norm()) / (NORM_ROUNDINGS * float(rounding.norm()) + smallest)
+    norm = float(difference.norm()) / (NORM_ERRORS * float(rounding.norm()) + limits.smallest_normal)
     error = Error(
         absolute=float(difference.max()),
-        relative=float((difference / scale.clamp_min(smallest)).max()),
-        units=float((difference / (eps * scale.clamp_min(smallest))).max()),
+        relative=float((difference / scale.clamp_min(limits.smallest_normal)).max()),
+        units=float((difference / (limits.eps * scale.clamp_min(limits.smallest_normal))).max()),
         allowed=max(float(share.max()), norm),
     )
     if error.allowed <= 1:
         return error, None
-    place = tuple(int(i) for i in torch.unravel_index(share.argmax(), share.shape))
+    worst = int(share.argmax())
     return error, (
-        f"differs from the float64 reference: {float(left[place]):.6g} where {float(right[place]):.6g} is right, "
-        f"{error.allowed:.1f} times the error that rounding allows"
+        f"differs from the float64 reference: {_digits(left.flatten()[worst])} where "
+        f"{_digits(right.flatten()[worst])} is right, {error.allowed:.1f} times the error that rounding allows"
     )
 
 
-def _odd(left: torch.Tensor, right: torch.Tensor, odd: torch.Tensor) -> str:
-    kinds = {"NaN": left.isnan() & odd, "infinite": left.isinf() & odd}
+def _exact_difference(
+    output: torch.Tensor, right: torch.Tensor, choices: torch.Tensor | None
+) -> tuple[Error, str | None]:
+    """Of integers and booleans."""
+    differs = output.to(torch.int64) != right.to(torch.int64)
+    differs |= (output < 0) != (right < 0) if output.dtype != torch.bool else False  # 2**63 and more, of uint64
+    number_of = int(differs.sum())
+    if not number_of:
+        return Error(0.0, 0.0, 0.0, 0.0), None
+    if choices is not None and not bool((differs & ~choices).any()):
+        raise _UndeterminedError(
+            f"{number_of} of {right.numel()} values differ from the reference's where these hang on a rounding of the "
+            "inputs, as a choice among equals does"
+        )
+    largest = float((output.double() - right.double()).abs().max())
+    reason = f"{number_of} of {right.numel()} values differ, by up to {largest:g}"
+    return Error(largest, 1.0, largest, math.inf), reason
+
+
+def _narrow_difference(output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor) -> tuple[Error, str | None]:
+    """Of float8, whose unit is so coarse that how many elements round the other way says more than how far."""
+    left, values = output.double(), right.double()
+    differs = (left != values) & ~(left.isnan() & values.isnan())
+    eps = torch.finfo(right.dtype).eps
+    smallest = torch.finfo(right.dtype).smallest_normal
+    distance = finite(left - values).abs()
+    ulps = distance / (eps * torch.maximum(left.abs(), values.abs()).nan_to_num(0.0, 0.0, 0.0).clamp_min(smallest))
+    flipped = float((rounding > 0).double().mean()) if rounding.numel() else 0.0
+    allowed = NARROW_FLIPS * flipped + NARROW_SHARE + 1 / right.numel()
+    share = float(differs.double().mean())
+    worst = float(ulps.max()) if not bool((left.isnan() != values.isnan()).any()) else math.inf
+    relative = float((distance / values.abs().nan_to_num(0.0, 0.0, 0.0).clamp_min(smallest)).max())
+    error = Error(float(distance.max()), relative, worst, max(share / allowed, worst))
+    if error.allowed <= 1:
+        return error, None
+    return error, (
+        f"differs from the reference in {share:.1%} of its {short(right.dtype)} values, by up to {worst:.3g} of their "
+        f"units: rounding allows one unit in {allowed:.1%}"
+    )
+
+
+def _not_finite(left: torch.Tensor, right: torch.Tensor, unlike: torch.Tensor) -> str:
+    kinds = {"NaN": left.isnan() & unlike, "infinite": left.isinf() & unlike}
     for kind, where in kinds.items():
         count = int(where.sum())
         if count:
             return f"{count} of {left.numel()} values {'are' if count > 1 else 'is'} {kind} where the reference is not"
-    return f"{int(odd.sum())} of {left.numel()} values are finite where the reference is not"
+    return f"{int(unlike.sum())} of {left.numel()} values are finite where the reference is not"
 
 
-def _evaluate(
-    reference: Callable, inputs: list, mode: str, seed: int, move: Callable | None = None
-) -> tuple[tuple[torch.Tensor, ...], tuple[str, ...]]:
-    """Outputs, and their keys where they are a dict."""
-    subject = Subject("reference", reference, inputs, mode, seed, move)
-    return tuple(torch.as_tensor(output).detach() for output in subject() if output is not None), subject.keys
-
-
-def _upcast(value: object) -> object:
-    if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
-        return value.detach().double().requires_grad_(value.requires_grad)
-    return value
-
-
-def _perturb(value: object, step: float, generator: torch.Generator) -> object:
-    """Each element moved at random by up to half of `step`, relatively, as rounding it would."""
-    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
-        return value
-    shift = torch.rand(value.shape, generator=generator, dtype=torch.float64) - 0.5
-    return (value.detach() * (1 + step * shift)).requires_grad_(value.requires_grad)
-
-
-def _typical(square: torch.Tensor) -> float:
-    """The change of a typical element: one that cancels owes its error to its neighbours' size."""
-    return float(square.median().sqrt()) if square.numel() else 0.0
-
-
-def _magnitude(output: torch.Tensor, eps: float, floor: float) -> torch.Tensor:
-    """One rounding of the result itself; for the finer dtypes no less than what a long sum leaves."""
-    scale = _finite(output.double()).abs()
-    extra = (floor - eps) * float(scale.square().mean().sqrt()) if scale.numel() else 0.0
-    return floor * scale + extra
-
-
-def _finite(values: torch.Tensor) -> torch.Tensor:
-    return values.nan_to_num(0.0, 0.0, 0.0)
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def _digits(value: torch.Tensor) -> str:
+    return f"{value.item():.6g}"
 
 
 def _count(number: int) -> str:

@@ -21,7 +21,7 @@ class Finding:
 
     reason: str | None
     error: Error | None
-    random: bool = False  # draws random numbers, so that its outputs cannot be compared
+    not_comparable: str | None = None  # why its outputs cannot be compared, so that nothing is known of them
     no_op: bool = False  # hands back its input: nothing need have been computed
 
 
@@ -31,7 +31,7 @@ class CompileCost:
 
     seconds: float  # from the first call to its result, tracing and code generation included
     cached: bool  # the back end found its code in a cache on disk
-    graphs: int
+    graphs: int | None  # None: this torch does not say
     graph_breaks: int
     break_reasons: list[str] = field(default_factory=list)
     degraded: str | None = None

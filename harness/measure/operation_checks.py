@@ -1,4 +1,4 @@
-"""Declaration: what an operation's author declares, held against what the functions take, give and do."""
+"""Operation checks: what an operation's author declares, compared with what the functions take, return and do."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Operation, Variant, describe, resolve
-from harness.measure.correctness import Expected
+from harness.measure.reference import Expected
 from harness.measure.subject import Subject
+from harness.measure.tensors import memories, odd, short
+from harness.measure.trees import flatten
 
 
 def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype) -> None:
-    """Raises UsageError where `inputs` makes tensors, but none in the dtype that it was asked for."""
-    kinds = {value.dtype for value in inputs if isinstance(value, torch.Tensor)}
-    floating = sorted(_short(kind) for kind in kinds if kind.is_floating_point or kind.is_complex)
-    if floating and dtype not in kinds:
-        function = resolve(operation.inputs, "op.inputs")
-        raise UsageError(
-            f"op.inputs={describe(function)}: makes {' and '.join(floating)} where dtype={_short(dtype)} is asked for"
-        )
+    """Raises UsageError where `inputs` makes tensors that cannot be copied, or none in the dtype that it was given."""
+    where = f"op.inputs={describe(resolve(operation.inputs, 'op.inputs'))}"
+    tensors = [value for value in flatten(list(inputs)) if isinstance(value, torch.Tensor)]
+    for tensor in tensors:
+        kind = odd(tensor)
+        if kind is not None:
+            raise UsageError(
+                f"{where}: makes {kind}, which cannot be copied for each variant; make plain tensors, dense or sparse, "
+                "and let the variants convert them"
+            )
+    kinds = {tensor.dtype for tensor in tensors}
+    floating = sorted(short(kind) for kind in kinds if kind.is_floating_point or kind.is_complex)
+    if floating and not kinds & {dtype, dtype.to_complex()}:
+        raise UsageError(f"{where}: makes {' and '.join(floating)} where dtype={short(dtype)} is asked for")
 
 
 def check_signature(variant: Variant, inputs: Sequence[Any]) -> None:
@@ -43,11 +51,11 @@ def check_signature(variant: Variant, inputs: Sequence[Any]) -> None:
 
 
 def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str) -> UsageError:
-    """The error for a baseline whose outputs are not of the reference's form, so that one of them must be mended."""
+    """The error for a baseline whose outputs are not of the reference's form, so that one of them must be fixed."""
     reference = resolve(operation.reference or baseline, "op.reference")
     return UsageError(
         f"op.variants.{operation.baseline}.fn={describe(baseline)} does not fit op.reference={describe(reference)}: "
-        f"{reason}; mend one of the two"
+        f"{reason}; fix one of the two"
     )
 
 
@@ -59,40 +67,43 @@ def count_flops(subject: Subject) -> int | None:
     return None
 
 
-def doubt_flops(operation: Operation, work: Mapping[str, float], counted: Sequence[int]) -> str | None:
+def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequence[int]) -> str | None:
     """What is odd about the declared FLOPs, given what was `counted` of each variant.
 
-    Up to a factor of two is no doubt: a causal mask spares just under half, and a declaration may count more than
+    Up to a factor of two is no warning: a causal mask spares just under half, and a declaration may count more than
     matrix products. A multiply-add that was counted as one is a factor of two.
     """
-    least, declared = min(counted, default=0), work["flops"]
-    if not least or least / 2 < declared < least * 2:
+    minimum, declared = min(counted, default=0), work["flops"]
+    if not minimum or minimum / 2 < declared < minimum * 2:
         return None
     return (
-        f"op.work={_where(operation.work)} declares {declared:,.0f} FLOPs where torch counts {least:,}: a multiply-add "
-        "may be counted as one FLOP in place of two, or a pass left out; the roofline follows what is declared"
+        f"op.work={_where(operation.work)} declares {declared:,.0f} FLOPs where torch counts {minimum:,}: a "
+        "multiply-add may be counted as one FLOP in place of two, or a pass left out; the roofline follows what is "
+        "declared"
     )
 
 
-def doubt_bytes(
+def bytes_warning(
     operation: Operation, work: Mapping[str, float], inputs: Sequence[Any], expected: Expected, mode: str
 ) -> str | None:
     """What is odd about the declared bytes, given the tensors that go in and come out.
 
     A backward pass need not read every input, and gradients may share their memory: the largest alone is certain.
     """
-    results = [result.numel() * _itemsize(result, expected.dtype) for result in expected.outputs]
-    read = sum(min(_bytes(value), value.untyped_storage().nbytes()) for value in inputs if _is_tensor(value))
-    least = {
+    if any(layout not in (None, torch.strided) for layout in expected.layouts):
+        return None  # how many values a sparse output stores is not known from its dense form
+    results = [result.numel() * _itemsize(result, expected.dtype) for result in expected.outputs if result is not None]
+    read = sum(_read_bytes(value) for value in flatten(list(inputs)) if isinstance(value, torch.Tensor))
+    minimum = {
         "forward": read + sum(results),
         "backward": max(results, default=0),
         "forward_backward": read + max(results, default=0),
     }[mode]
-    if work["bytes"] >= least:
+    if work["bytes"] >= minimum:
         return None
     return (
         f"op.work={_where(operation.work)} declares {work['bytes']:,.0f} bytes where the tensors of a call hold "
-        f"{least:,}: an input or output may be left out; right only where part of an input is never read"
+        f"{minimum:,}: an input or output may be left out; right only where part of an input is never read"
     )
 
 
@@ -100,20 +111,16 @@ def _where(function: Any) -> str:
     return describe(resolve(function, "op.work"))
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
-def _bytes(value: torch.Tensor) -> int:
-    return value.numel() * value.itemsize
+def _read_bytes(value: torch.Tensor) -> int:
+    """What of a tensor must be read: of an expanded one its memory alone, of a sparse one what it stores."""
+    stored = sum(memory.numel() * memory.itemsize for memory in memories(value))
+    return stored if value.layout != torch.strided else min(value.numel() * value.itemsize, stored)
 
 
 def _itemsize(result: torch.Tensor, dtype: torch.dtype) -> int:
-    return dtype.itemsize if result.is_floating_point() else result.itemsize
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    if result.dtype.is_complex:
+        return dtype.to_complex().itemsize
+    return dtype.itemsize if result.dtype == torch.float64 else result.itemsize
 
 
 def _count(number: int, what: str) -> str:

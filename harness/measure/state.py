@@ -1,67 +1,101 @@
-"""Global state: what one variant changes in torch and must not leak to the next."""
+"""Global state: what one variant changes in torch, Python or the process, and must not leak to the next."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
-from collections.abc import Callable
+import signal
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from harness.devices.base import Device
+from harness.measure import torch_private
+from harness.measure.global_settings import SETTINGS, SLOW_SETTINGS, autocast
+from harness.measure.replacements import Originals
+
 TORCH_OWN = ("TORCH", "TRITON", "KINETO")  # variables that torch itself sets as it goes
 
-Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
+AT_IMPORT = Originals()  # before any code of a variant: even to unpickle a function imports its module
 
-# Settings by name: how each is read and written; reading them all takes about a microsecond. Grad mode is not
-# among them: it belongs to the mode that is measured, and is set around each turn.
-SETTINGS: dict[str, Setting] = {
-    "the number of threads": (torch.get_num_threads, torch.set_num_threads),
-    "the default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "the precision of float32 products": (
-        torch.get_float32_matmul_precision,
-        torch.set_float32_matmul_precision,
-    ),
-    "deterministic algorithms": (
-        torch.are_deterministic_algorithms_enabled,
-        torch.use_deterministic_algorithms,
-    ),
-    "autocast on the CPU": (
-        lambda: torch.is_autocast_enabled("cpu"),
-        lambda enabled: torch.set_autocast_enabled("cpu", enabled),
-    ),
-}
+
+def alike(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+    """Whether nothing was drawn between two states."""
+    return all(map(torch.equal, left, right))
 
 
 class GlobalState:
     """The state at its creation, to be put back after each variant's turn."""
 
-    def __init__(self) -> None:
-        self._settings = {name: read() for name, (read, _) in SETTINGS.items()}
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._settings = {**SETTINGS, **autocast("cpu"), **autocast(device.torch_device().type)}
+        self._all = {**self._settings, **SLOW_SETTINGS}
+        self._values = {name: read() for name, (read, _) in self._all.items()}
         self._environment, self._folder = dict(os.environ), os.getcwd()
         self._streams = {stream: os.dup(stream) for stream in (1, 2)}
-        self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
+        self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        self._filters = list(warnings.filters)
+        self._compiler = {name: module.get_config_copy() for name, module in torch_private.configurations().items()}
+        self._generators = (device.get_rng_state(), random.getstate(), np.random.get_state())
+        self._originals = Originals()
 
     def restore(self) -> list[str]:
-        """Puts settings back; returns the names of those that had changed."""
+        """Puts back the settings that other variants would be timed under; returns the names of those changed.
+
+        Takes some ten microseconds.
+        """
+        return self._put_back(self._settings) + self._warnings()
+
+    def restore_all(self) -> list[str]:
+        """Puts back what takes longer to look at as well; returns the names of what had changed."""
+        changed = self._put_back(self._all) + self._warnings()
+        changed += self._originals.restore()
+        changed += self._environment_variables() + self._streams_and_folder() + self._signals() + self._configurations()
+        return changed
+
+    def reset_generators(self) -> None:
+        """Sets random generators back: how far each variant drew is nobody's concern but its own."""
+        self._device.set_rng_state(self._generators[0])
+        random.setstate(self._generators[1])
+        np.random.set_state(self._generators[2])
+
+    def _put_back(self, settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]) -> list[str]:
         changed = []
-        for name, (read, write) in SETTINGS.items():
-            if read() != self._settings[name]:
-                write(self._settings[name])
+        for name, (read, write) in settings.items():
+            if read() != self._values[name]:
+                with contextlib.suppress(OSError, RuntimeError):  # what cannot be put back is named all the same
+                    write(self._values[name])
                 changed.append(name)
         return changed
 
-    def restore_all(self) -> list[str]:
-        """Settings as well as what takes longer to look at: environment, directory, streams, random generators."""
-        changed = self.restore()
+    def _warnings(self) -> list[str]:
+        """Filters that a library adds as it is imported may stay, but for those that make an error of a warning."""
+        if warnings.filters == self._filters:
+            return []
+        added = [entry for entry in warnings.filters if entry not in self._filters]
+        strict = any(entry[0] == "error" for entry in added)
+        if strict:
+            warnings.filters[:] = self._filters  # type: ignore[index]
+        self._filters = list(warnings.filters)
+        return ["the filters of warnings (warnings as errors)"] if strict else []
+
+    def _environment_variables(self) -> list[str]:
         now = dict(os.environ)
-        if now != self._environment:
-            os.environ.clear()
-            os.environ.update(self._environment)
-            names = {name for name, _ in now.items() ^ self._environment.items()}
-            changed += sorted(name for name in names if not name.lstrip("_").startswith(TORCH_OWN))
-        if os.getcwd() != self._folder:
+        if now == self._environment:
+            return []
+        os.environ.clear()
+        os.environ.update(self._environment)
+        names = {name for name, _ in now.items() ^ self._environment.items()}
+        return sorted(name for name in names if not name.lstrip("_").startswith(TORCH_OWN))
+
+    def _streams_and_folder(self) -> list[str]:
+        changed = []
+        if _folder() != self._folder:
             os.chdir(self._folder)
             changed.append("the working directory")
         for stream, copy in self._streams.items():
@@ -70,7 +104,31 @@ class GlobalState:
             except OSError:
                 os.dup2(copy, stream)
                 changed.append(f"file descriptor {stream}")
-        torch.set_rng_state(self._generators[0])
-        random.setstate(self._generators[1])
-        np.random.set_state(self._generators[2])
         return changed
+
+    def _signals(self) -> list[str]:
+        changed = []
+        for number, handler in self._handlers.items():
+            # one that was set by no Python code cannot be set again
+            if handler is not None and signal.getsignal(number) is not handler:
+                with contextlib.suppress(OSError, ValueError):
+                    signal.signal(number, handler)
+                changed.append(f"the handler of {signal.Signals(number).name}")
+        return changed
+
+    def _configurations(self) -> list[str]:
+        changed = []
+        for name, module in torch_private.configurations().items():
+            was, now = self._compiler.setdefault(name, module.get_config_copy()), module.get_config_copy()
+            for key in now:
+                if key in was and now[key] != was[key]:
+                    setattr(module, key, was[key])
+                    changed.append(f"{name}.{key}")
+        return changed
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # a variant removed it
+        return None

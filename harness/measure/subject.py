@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import time
-import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import getitem, itemgetter
 from typing import Any
 
 import torch
 
-from harness.configuration.operation import Variant, resolve
+from harness.configuration.operation import SEEDS, Variant, resolve
 from harness.devices.base import Device
+from harness.measure import torch_private
+from harness.measure.tensors import addresses, odd, overwrite, own, same
+from harness.measure.trees import Path, flatten, same_form, tree_map, walk
 
 Outputs = tuple[Any, ...]
-Path = tuple[Any, ...]  # the keys and positions that lead to a value within nested outputs
 
 
 class Subject:
@@ -36,13 +38,20 @@ class Subject:
     ):
         """`move`, where given, changes the upstream gradients: the reference's sensitivity to them."""
         self.name, self.function, self.mode, self.seed, self._move = name, function, mode, seed, move
-        self.inputs = [own(value, with_gradient=mode != "forward") for value in inputs]
-        self._leaves = [value for value in self.inputs if isinstance(value, torch.Tensor) and value.requires_grad]
+        self._hold(inputs)
+        self._device = self._tensors[0].device if self._tensors else None
         self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
         self._seconds: list[float] = []
         self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
         self._upstream: list[torch.Tensor] | None = None
+
+    def _hold(self, inputs: Sequence[Any], device: torch.device | None = None) -> None:
+        """Takes copies of the inputs, at every depth of lists, tuples and dicts."""
+        with_gradient = self.mode != "forward"
+        self.inputs = tree_map(lambda value: own(value, with_gradient, device), list(inputs))
+        self._tensors = [value for value in flatten(self.inputs) if isinstance(value, torch.Tensor)]
+        self._leaves = [tensor for tensor in self._tensors if tensor.requires_grad]
 
     def __call__(self) -> Outputs:
         start = time.perf_counter()
@@ -69,7 +78,7 @@ class Subject:
     def _outputs(self) -> Outputs:
         outputs = self.function(*self.inputs)
         self.keys = keys(outputs)
-        self._paths = [path for path, value in _leaves(outputs) if _has_gradient(value)]
+        self._paths = [path for path, value in walk(outputs) if _has_gradient(value)]
         return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
@@ -87,11 +96,21 @@ class Subject:
         return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
 
     def refresh(self, inputs: Sequence[Any]) -> None:
-        """Writes new contents into the same tensors, at the same addresses."""
-        with torch.no_grad():
-            for mine, new in zip(self.inputs, inputs, strict=True):
-                if isinstance(mine, torch.Tensor):
-                    _storage(mine).copy_(_storage(new).to(mine.device))
+        """Writes new contents into the same tensors, at the same addresses where these are of the same size.
+
+        Upstream gradients, which someone may have overwritten, become what they were.
+        """
+        inputs = list(inputs)
+        kept = same_form(self.inputs, inputs) and all(
+            overwrite(mine, new)
+            if isinstance(mine, torch.Tensor) and isinstance(new, torch.Tensor)
+            else same(mine, new)
+            for mine, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
+        )
+        if not kept:
+            self._hold(inputs, self._device)
+        for index, gradient in enumerate(self._upstream or ()):
+            overwrite(gradient, upstream(gradient, self.seed + index))
         self._graph = None
 
     def changed_inputs(self, inputs: Sequence[Any]) -> list[int]:
@@ -99,14 +118,18 @@ class Subject:
         return [
             position
             for position, (mine, new) in enumerate(zip(self.inputs, inputs, strict=True))
-            if isinstance(mine, torch.Tensor) and not _same_bits(mine.detach().cpu(), new.detach())
+            if not same_form(mine, new) or not all(map(same, flatten(mine), flatten(new)))
         ]
+
+    def versions(self) -> list[int]:
+        """How often each of its tensors has been written in place: a cheap look at whether someone did."""
+        return [torch_private.version(tensor) for tensor in (*self._tensors, *(self._upstream or ()))]
 
     def returns_input(self, outputs: Outputs) -> bool:
         """Whether every output shares its memory with an input, so that nothing need have been computed."""
-        mine = {t.untyped_storage().data_ptr() for t in self.inputs if isinstance(t, torch.Tensor)}
-        tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
-        return bool(tensors) and all(t.untyped_storage().data_ptr() in mine for t in tensors)
+        own_memory = {address for tensor in self._tensors for address in addresses(tensor)}
+        tensors = [output for output in outputs if isinstance(output, torch.Tensor) and odd(output) is None]
+        return bool(tensors) and all(addresses(tensor)[-1] in own_memory for tensor in tensors)
 
     def backward_graphs(self) -> int:
         """How many of the graphs that autograd would run backward are compiled ones."""
@@ -121,7 +144,7 @@ class Subject:
             if node is not None and node not in seen:
                 seen.add(node)
                 pending += [after for after, _ in node.next_functions]
-                if node.name() == "CompiledFunctionBackward":
+                if node.name() == torch_private.COMPILED_BACKWARD:
                     compiled.add(type(node))
         return len(compiled)
 
@@ -141,20 +164,20 @@ class Subject:
         return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, materialize_grads=True)
 
 
-def bind(variant: Variant, device: Device) -> Callable[..., Any]:
-    """The variant's function with its arguments bound, compiled where it says so."""
+def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., Any]:
+    """The variant's function with its arguments bound, compiled where it says so.
+
+    A module is copied to the device and the dtype: its weights belong to the case as its inputs do.
+    """
     function = resolve(variant.fn, f"op.variants.{variant.name}.fn")
-    if variant.compile is None:
-        return partial(function, **variant.args) if variant.args else function
-    # Dynamo keeps its caches and its recompile limit by code object: a copy is a variant's own
-    function = _own_code(function)
+    if isinstance(function, torch.nn.Module):
+        function = copy.deepcopy(function).to(device=device.torch_device(), dtype=dtype)
     bound = partial(function, **variant.args) if variant.args else function
-    return torch.compile(bound, **{**device.compile_arguments(), **variant.compile})
-
-
-def flatten(outputs: Any) -> Outputs:
-    """Outputs as a flat tuple, whatever the function returned."""
-    return tuple(value for _, value in _leaves(outputs))
+    if variant.compile is None:
+        return bound
+    # a function that several variants compile must not share its caches and its recompile limit among them
+    arguments = {**device.compile_arguments(), "isolate_recompiles": True, **variant.compile}
+    return torch.compile(bound, **arguments)
 
 
 def keys(outputs: Any) -> tuple[str, ...]:
@@ -162,23 +185,15 @@ def keys(outputs: Any) -> tuple[str, ...]:
     return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
 
 
-def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:
-    """A copy of a tensor, at its own address, with the same sizes, strides and offset."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    copy = _storage(value.detach()).clone()
-    if device is not None:
-        copy = copy.to(device)
-    copy = copy.as_strided(value.size(), value.stride(), value.storage_offset())
-    return copy.requires_grad_(with_gradient and value.requires_grad)
-
-
 def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
     """A fixed upstream gradient of an output's shape: of random sign and a size around one."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % SEEDS)
     # made in float32 whatever the dtype, so that the reference sees the same values
-    values = torch.randn(output.shape, generator=generator, dtype=torch.float32)
-    return values.bfloat16().to(output.dtype).to(output.device)
+    values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu").bfloat16().float()
+    if output.dtype.is_complex:  # a real one would not tell an output from its conjugate
+        imaginary = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu")
+        values = torch.complex(values, imaginary.bfloat16().float())
+    return values.to(output.dtype).to(output.device)
 
 
 def _forward_backward(
@@ -204,44 +219,5 @@ def _forward_backward(
     return nested
 
 
-def _leaves(outputs: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The values in nested outputs, and where they are; those of a dict by key, whatever the order they were put in."""
-    if isinstance(outputs, (tuple, list)):
-        for position, output in enumerate(outputs):
-            yield from _leaves(output, (*path, position))
-    elif isinstance(outputs, dict):
-        for key in sorted(outputs, key=str):
-            yield from _leaves(outputs[key], (*path, key))
-    else:
-        yield path, outputs
-
-
 def _has_gradient(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _own_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(function, types.FunctionType):
-        return function
-    copy = types.FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
-    return copy
-
-
-def _storage(tensor: torch.Tensor) -> torch.Tensor:
-    """All of a tensor's memory, flat."""
-    size = tensor.untyped_storage().nbytes() // tensor.element_size()
-    return tensor.detach().as_strided((size,), (1,), 0)
-
-
-def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return torch.equal(left, right) or (
-        torch.equal(left.nan_to_num(), right.nan_to_num()) and bool((left.isnan() == right.isnan()).all())
-    )

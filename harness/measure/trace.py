@@ -1,20 +1,24 @@
-"""The events of a profile, in one form whether they come from Kineto in memory or from a trace file."""
+"""The events of a profile, read from its exported trace."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import tempfile
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 CALL = "harness.call"  # the annotation around each call of a variant
-GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
+TRACE = "trace.json"
 
 OPERATOR, ANNOTATION, RUNTIME, DEVICE, MEMORY = "operator", "annotation", "runtime", "device", "memory"
 
-# Kineto's activity names, which are also the categories of its trace files
+SPANS_AND_INSTANTS = ("X", "i")
+
+# The categories of Kineto's trace files, which are its activities' names
 KINDS = {
     "cpu_op": OPERATOR,
     "user_annotation": ANNOTATION,
@@ -54,44 +58,60 @@ def folder_name(variant: str) -> str:
     return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
 
-def from_kineto(profile: Any) -> list[Event]:
-    """Events of a torch.profiler.profile that has ended, ordered by start, an outer one before those that it holds."""
-    found = []
-    names: dict[str, str] = {}  # a profile has many events and few names
-    for event in profile.profiler.kineto_results.events():
-        kind = KINDS.get(event.activity_type())
-        if kind is None:
-            continue
-        start, lane = event.start_ns(), event.start_thread_id()
-        if kind == DEVICE:
-            lane = (event.device_index(), event.device_resource_id())
-        name = event.name()
-        found.append(
-            Event(
-                names.setdefault(name, name), kind, start, start + event.duration_ns(), lane,
-                event.correlation_id(), event.linked_correlation_id(), event.nbytes() if kind == MEMORY else 0,
-            )
-        )  # fmt: skip
-    return _ordered(found)
-
-
 def from_file(path: Path) -> list[Event]:
-    """Events of a trace file in Chrome trace format, as Kineto writes it."""
-    found = []
-    for event in json.loads(path.read_text())["traceEvents"]:
-        kind = KINDS.get(event.get("cat", ""))
-        if kind is None or event.get("ph") != "X":
-            continue
-        start = round(event["ts"] * 1000)
-        external = int(event.get("args", {}).get("External id", 0))
+    """Events of a trace file in Chrome trace format, as Kineto writes it: by start, an outer one before its inner ones.
+
+    Raises OSError where the file cannot be read, and ValueError or KeyError where it is no such trace.
+    """
+    names: dict[str, str] = {}  # a trace has many events and few names and lanes
+    lanes: dict[tuple[Any, Any], tuple[Any, Any]] = {}
+
+    def converted(entry: dict[str, Any]) -> Any:
+        """An Event for each entry that is one; as the file is parsed, so that the dicts never exist all at once."""
+        kind = KINDS.get(entry.get("cat", ""))
+        if kind is None or entry.get("ph") not in SPANS_AND_INSTANTS:
+            return entry if "ph" not in entry else None
+        name, lane, arguments = entry["name"], (entry["pid"], entry["tid"]), entry.get("args", {})
+        start = round(entry["ts"] * 1000)
+        end = start + round(entry.get("dur", 0) * 1000)
+        external = int(arguments.get("External id", 0))
         launched = kind in (DEVICE, RUNTIME)
-        found.append(
-            Event(
-                event["name"], kind, start, start + round(event.get("dur", 0) * 1000), (event["pid"], event["tid"]),
-                0 if launched else external, external if launched else 0,
-            )
+        return Event(
+            names.setdefault(name, name), kind, start, end, lanes.setdefault(lane, lane),
+            0 if launched else external, external if launched else 0, int(arguments.get("Bytes", 0)),
         )  # fmt: skip
-    return _ordered(found)
+
+    trace = json.loads(path.read_text(encoding="utf-8"), object_hook=converted)
+    return _ordered([event for event in trace["traceEvents"] if type(event) is Event])
+
+
+def repair(path: Path) -> None:
+    """Makes a trace strict JSON: Kineto copies quotes in labels and in the file's own path as they are."""
+
+    def escaped(line: re.Match[str]) -> str:
+        return f"{line[1]}{json.dumps(line[2])}{line[3]}"
+
+    text = path.read_text(encoding="utf-8", errors="backslashreplace")
+    text = re.sub(r'^(\s*"name": )"(.*)"(,?)$', escaped, text, flags=re.MULTILINE)
+    text = re.sub(r'("traceName": )"(.*)"( \})\s*$', escaped, text)
+    path.write_text(text, encoding="utf-8")
+
+
+def of_profile(profile: Any) -> list[Event]:
+    """Events of a torch.profiler.profile that has ended."""
+    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+        path = Path(folder) / TRACE
+        profile.export_chrome_trace(str(path))
+        return of_export(path)
+
+
+def of_export(path: Path) -> list[Event]:
+    """Events of a trace that was just written, which is made strict JSON where it is not."""
+    try:
+        return from_file(path)
+    except ValueError:
+        repair(path)
+        return from_file(path)
 
 
 def calls(events: list[Event]) -> list[Event]:

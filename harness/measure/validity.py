@@ -1,62 +1,80 @@
-"""Honesty: what a variant does besides giving the right result once."""
+"""Validity: what a variant does besides giving the right result once."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from harness.devices.base import Device
-from harness.measure.correctness import Expected, compare, snapshot
+from harness.measure.correctness import compare, snapshot
 from harness.measure.observations import Finding
+from harness.measure.reference import Expected
+from harness.measure.state import alike
 from harness.measure.subject import Outputs, Subject
+from harness.measure.tensors import same
 
 SETTLE_S = 0.02  # long enough for a thread that was left behind to show itself
+RANDOM = "it draws random numbers, so its correctness is not known"
 
 
-def examine(subject: Subject, first: Outputs, inputs: tuple, expected: Expected, device: Device) -> Finding:
-    """Judges a variant by the outputs of its first call, then by those of a second call.
+def examine(
+    subject: Subject,
+    first: Outputs,
+    call: Callable[[], Outputs],
+    inputs: Callable[[], Sequence[Any]],
+    expected: Expected,
+    device: Device,
+) -> Finding:
+    """Checks a variant by the outputs of its `first` call, then by those of a second call.
 
-    `inputs` are the CPU tensors that its own were copied from.
+    `call` calls the subject and waits for its device; `inputs` gives the CPU tensors that its own were copied from.
     """
     if subject.keys != expected.keys:
-        mine, others = (", ".join(keys) or "no keys" for keys in (subject.keys, expected.keys))
-        return Finding(f"outputs by {mine}, where the reference has {others}", None)
-    kept = snapshot(first)
+        own_keys, right_keys = (", ".join(keys) or "no keys" for keys in (subject.keys, expected.keys))
+        return Finding(f"outputs by {own_keys}, where the reference has {right_keys}", None)
+    elsewhere = _elsewhere(first, device.torch_device())
+    if elsewhere:
+        return Finding(elsewhere, None)
+    taken = snapshot(first)
     time.sleep(SETTLE_S)
     device.synchronize()
     settled = snapshot(first)
-    verdict = compare(kept, expected)
-    if not _alike(kept, settled):
+    verdict = compare(taken, expected)
+    if not _alike(taken, settled):
         return Finding("its output still changes after the call has returned: work is left running", verdict.error)
-    changed = subject.changed_inputs(inputs)
+    changed = subject.changed_inputs(inputs())
     if changed:
         which = ", ".join(map(str, changed))
         also = f"; {verdict.reason}" if verdict.reason else ""
         return Finding(f"changes its inputs in place (input {which}){also}", verdict.error)
-    state = torch.get_rng_state()
-    second = subject()
-    device.synchronize()
-    draws = not torch.equal(state, torch.get_rng_state())
     no_op = subject.returns_input(first)
-    if (draws and not _alike(kept, snapshot(second))) or expected.random:
-        return Finding(None, None, random=True, no_op=no_op)
-    again = compare(snapshot(second), expected)
+    before = device.get_rng_state()
+    second = snapshot(call())
+    draws = not alike(before, device.get_rng_state())
+    if (draws and not _alike(taken, second)) or expected.random:
+        return Finding(None, None, not_comparable=RANDOM, no_op=no_op)
+    again = compare(second, expected)
     reason = verdict.reason or (again.reason and f"right in its first call only: {again.reason}")
-    return Finding(reason, verdict.error, no_op=no_op)
+    undetermined = None if reason else verdict.undetermined or again.undetermined
+    return Finding(reason, None if undetermined else verdict.error, not_comparable=undetermined, no_op=no_op)
 
 
-def reexamine(subject: Subject, inputs: tuple, expected: Expected, device: Device) -> str | None:
-    """Judges a variant once more after timing, on new contents in the same tensors; None: right."""
+def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Sequence[Any], expected: Expected) -> str | None:
+    """Checks a variant once more after timing, on new contents in the same tensors; None: right."""
     subject.refresh(inputs)
-    outputs = subject()
-    device.synchronize()
-    reason = compare(snapshot(outputs), expected).reason
+    reason = compare(snapshot(call()), expected).reason
     return f"wrong for new contents of its inputs, as if it remembered: {reason}" if reason else None
 
 
+def _elsewhere(outputs: Outputs, device: torch.device) -> str | None:
+    for output in outputs:
+        if isinstance(output, torch.Tensor) and output.device.type not in (device.type, "meta"):
+            return f"returned a tensor on {output.device.type}, where {device.type} is asked for"
+    return None
+
+
 def _alike(left: Outputs, right: Outputs) -> bool:
-    return all(
-        torch.equal(a.nan_to_num(), b.nan_to_num()) if isinstance(a, torch.Tensor) and a.shape == b.shape else a is b
-        for a, b in zip(left, right, strict=True)
-    )
+    return len(left) == len(right) and all(map(same, left, right))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.configuration.command_line import Parser, exit_status
-from harness.results import folder as results
+
+if TYPE_CHECKING:
+    from harness.results.comparison import Comparison
 
 
 @exit_status
@@ -19,16 +22,14 @@ def main() -> int:
 
 def remake(folder: Path) -> int:
     """Writes every derived file below a folder anew, a sweep's cases first, and shows a run's tables."""
+    from harness.report import run_report
     from harness.report.sweep_report import gather
-    from harness.results import plan, sweep
+    from harness.results import plan, sweeps
 
     if not (folder / plan.FILE).is_file():
-        from harness.report import run_report as run
-
-        one(folder)
-        run.show(folder, results.read(folder))
+        run_report.show(folder, one(folder))
     else:
-        for case in sweep.read(folder).cases:
+        for case in sweeps.read(folder).cases:
             if case.missing is None:
                 one(folder / case.planned.folder)
         gather(folder)
@@ -36,11 +37,15 @@ def remake(folder: Path) -> int:
     return 0
 
 
-def one(folder: Path) -> None:
-    """Makes a run's report again."""
-    from harness.report import run_report as run
+def one(folder: Path) -> Comparison:
+    """Makes a run's report again, with all its charts; returns what it shows."""
+    from harness.report import run_report
+    from harness.results import storage
+    from harness.results.comparison import Comparison
 
-    run.write(folder, results.read(folder))
+    comparison = Comparison(storage.read(folder))
+    run_report.write(folder, comparison)
+    return comparison
 
 
 if __name__ == "__main__":

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from harness.configuration import compose as library
+from harness.configuration import compose
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import MODES, describe
 from harness.configuration.schema import parse
 from harness.execution.progress import progress
 from harness.execution.run_case import run_case
-from harness.report import page, run_report, terminal
-from harness.report import summary as words
-from harness.report import tables as cells
-from harness.results import comparison as derived
-from harness.results import folder as results
-from harness.results.folder import Document
+from harness.report import drawing, page, rendering, run_report, summary
+from harness.report.tables import Table, comparison_table, operator_tables
+from harness.results import columns, comparison
+from harness.results.columns import Row
+from harness.results.storage import Document
 
 if TYPE_CHECKING:
     from harness.report.charts.style import Figure
@@ -70,13 +69,13 @@ def compare(
         UsageError: what was asked for cannot be measured; says why, and names the key.
         CaseError: no process could measure.
     """
-    asked = {"dtype": dtype, "device": device, "mode": mode, "op.baseline": baseline if op is not None else None}
-    keys = [f"{key}={value}" for key, value in asked.items() if value is not None]
+    keys = {"dtype": dtype, "device": device, "mode": mode, "op.baseline": baseline if op is not None else None}
+    arguments = [f"{key}={value}" for key, value in keys.items() if value is not None]
     if op is not None:
         if inputs is not None:
             raise UsageError(f"inputs: {op} makes its own; leave out one of the two")
-        keys = [f"op={op}", *keys, *(f"op.dims.{name}={size}" for name, size in dims.items())]
-    plain = library.composed([*keys, *overrides], None if config_dir is None else Path(config_dir))
+        arguments = [f"op={op}", *arguments, *(f"op.dims.{name}={size}" for name, size in dims.items())]
+    plain = compose.composed([*arguments, *overrides], None if config_dir is None else Path(config_dir))
     if op is None:
         plain |= _of_functions(variants, inputs, dims, dtype or plain["dtype"], dtype is None)
         plain["op"]["baseline"] = baseline or next(iter(plain["op"]["variants"]))
@@ -85,77 +84,89 @@ def compare(
     plain["op"] |= {key: value for key, value in (("reference", reference), ("work", _as_function(work))) if value}
     if not plain["op"]["reference"]:
         plain["op"]["reference"] = _function(plain["op"]["variants"].get(plain["op"]["baseline"]))
-    kept = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
-    place = Path(kept.name if kept is not None else folder).resolve()  # type: ignore[arg-type]
+    temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
+    path = Path(temporary.name if temporary is not None else folder).resolve()  # type: ignore[arg-type]
     if op is not None and not variants and reference is None and work is None:
         further = [] if config_dir is None else ["--config-dir", str(config_dir)]
-        command = shlex.join(["python", "-m", "harness", *further, *keys, *overrides])
+        command = shlex.join(["python", "-m", "harness", *further, *arguments, *overrides])
     else:
         command = f"compare({'' if op is None else f'{op!r}, '}variants={{{', '.join(plain['op']['variants'])}}}, …)"
     case, settings = parse(plain)
-    document = run_case(case, settings, _described(plain), command, place, progress(case.label), run_report.write)
-    return Comparison(place, document, kept)
+    charts = settings.report.charts
+    drawing.check(charts)
+
+    def write_report(folder: Path, seen: comparison.Comparison) -> None:
+        run_report.write(folder, seen, charts)
+
+    seen = run_case(case, settings, _described(plain), command, path, progress(case.key.title), write_report)
+    return Comparison(path, seen, temporary)
 
 
 class Comparison:
-    """A case's measurements against its baseline; the files that the command line leaves are in `folder`.
+    """A case's measurements against its baseline; the files that the command line leaves are in `folder`."""
 
-    `document` is results.json, and `rows` the rows of comparison.csv.
-    """
+    def __init__(self, folder: Path, content: comparison.Comparison, temporary: Any = None):
+        self.folder, self._content, self._temporary = folder, content, temporary
 
-    def __init__(self, folder: Path, document: Document, kept: Any = None):
-        self.folder, self.document, self._kept = folder, document, kept
-        self.rows, self._operators = derived.comparison(document), derived.operators(document)
+    @property
+    def document(self) -> Document:
+        """results.json."""
+        return self._content.document
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of comparison.csv."""
+        return self._content.rows
 
     @property
     def table(self) -> pd.DataFrame:
         """comparison.csv: a row for each variant; an unknown value is missing."""
-        return pd.DataFrame(self.rows, columns=derived.columns(list(self.document["case"]["dims"])))
+        return pd.DataFrame(self.rows, columns=columns.names(self._content.columns))
 
     @property
     def operators(self) -> pd.DataFrame:
         """operators.csv: a row for each variant and operator, the costliest first."""
-        return pd.DataFrame(self._operators, columns=derived.OPERATOR_COLUMNS)
+        return pd.DataFrame(self._content.operators, columns=columns.names(columns.OPERATORS))
 
     @property
     def samples(self) -> pd.DataFrame:
         """samples.csv: the raw latency samples."""
-        return pd.DataFrame(derived.samples(self.document), columns=derived.SAMPLE_COLUMNS)
+        return pd.DataFrame(self._content.samples, columns=columns.names(columns.SAMPLES))
 
     @property
     def warnings(self) -> list[str]:
         """What was seen that a reader should know of, its likely cause, and what to try."""
-        return words.warnings(self.document, self.rows)
+        return summary.warnings(self._content)
 
-    def plot(self) -> Figure:
-        """comparison.png as a figure: latency and time by operator of each variant."""
-        from harness.report.charts import comparison, style
-
-        with style.applied():
-            return comparison.draw(self.rows, self._operators, results.title(self.document))
+    def plot(self, chart: str = "comparison") -> Figure | None:
+        """A chart as a figure, by the name of its file; None where it has nothing to show."""
+        drawing.check([chart])
+        (chosen,) = drawing.chosen(drawing.RUN, [chart])
+        return chosen.figure(self._content, self.folder)
 
     def __repr__(self) -> str:
-        out = terminal.console()
+        out = rendering.console()
         with out.capture() as captured:
-            terminal.show(out, self._shown())
-            for sentence in (*words.summary(self.document, self.rows), *self.warnings):
+            rendering.show(out, self._shown())
+            for sentence in (*summary.sentences(self._content), *self.warnings):
                 out.print(sentence, markup=False, soft_wrap=True)
         return captured.get().rstrip()
 
     def _repr_html_(self) -> str:
-        parts = [_as_html(self._shown())]
-        chart = self.folder / "comparison.svg"
-        if chart.exists():
-            picture = page.Picture.of(chart)
-            parts.append(f'<img src="{picture.source}" alt="{html.escape(picture.alt)}" style="max-width: 100%">')
-        parts.append(_as_list(words.summary(self.document, self.rows)))
-        operators = [cells.operator_table(self._operators, row["variant"], row["device"]) for row in self.rows]
-        parts.append(_folded("Warnings", _as_list(self.warnings)))
-        parts.append(_folded("Operators", "".join(_as_html(table) for table in operators if table is not None)))
+        parts = [rendering.html_table(self._shown())]
+        chart = drawing.RUN[0]
+        if (self.folder / f"{chart.name}.svg").exists():
+            picture = page.Picture.of(chart, self.folder)
+            text = html.escape(picture.alternative)
+            parts.append(f'<img src="{picture.source}" alt="{text}" style="max-width: 100%">')
+        parts.append(rendering.html_list(summary.sentences(self._content)))
+        operators = "".join(map(rendering.html_table, operator_tables(self._content)))
+        parts.append(rendering.html_folded("Warnings", rendering.html_list(self.warnings)))
+        parts.append(rendering.html_folded("Operators", operators))
         return "\n".join(filter(None, parts))
 
-    def _shown(self) -> cells.Table:
-        return cells.comparison_table(self.rows, results.title(self.document))
+    def _shown(self) -> Table:
+        return comparison_table(self._content, self._content.title)
 
 
 def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: str, free: bool) -> dict[str, Any]:
@@ -206,6 +217,8 @@ def _mapping(variants: Any) -> dict[str, Any]:
             f'variants={variants!r}: expected functions by name, such as {{"mine": f}}; '
             'some of an operation\'s own are chosen by overrides=["variants=[naive,fused]"]'
         )
+    if len({str(name) for name in variants}) < len(variants):
+        raise UsageError(f"variants: two have the same name among {', '.join(map(str, variants))}; give one another")
     return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
 
 
@@ -226,24 +239,3 @@ def _described(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _described(inner) for key, inner in value.items()}
     return describe(value) if callable(value) else value
-
-
-def _as_html(table: cells.Table) -> str:
-    align = [f' style="padding: 2px 8px; text-align: {"right" if right else "left"}"' for right in table.right]
-    head = "".join(f"<th{style}>{html.escape(text)}</th>" for style, text in zip(align, table.headers, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{style}>{html.escape(text)}</td>" for style, text in zip(align, row, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
-    title = f'<caption style="padding: 2px 8px; text-align: left"><b>{html.escape(table.title)}</b></caption>'
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _as_list(texts: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>" if texts else ""
-
-
-def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{title}</summary>{content}</details>" if content else ""

@@ -5,21 +5,19 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import UsageError
-from harness.report import page, terminal
-from harness.report import swept_keys as axes
-from harness.report import tables as cells
-from harness.report.swept_keys import Axis
+from harness.report import drawing, formatting, page, rendering, swept_keys
+from harness.report.swept_keys import SweptRows
 from harness.report.tables import Table
-from harness.results import folder as results
-from harness.results import sweep as sweeps
-from harness.results.comparison import Row
-from harness.results.folder import Document
-from harness.results.sweep import Sweep
+from harness.results import storage, sweeps
+from harness.results.columns import Row
+from harness.results.storage import Document
+from harness.results.sweeps import Sweep
 
 MOST_CROSSOVERS = 12
 INTERRUPTED = 130
@@ -35,143 +33,128 @@ class Job:
     missing: str | None = None  # why it has no rows; None: it has
 
 
-def write(folder: Path, rows: Sequence[Row], jobs: Sequence[Job], command: str, config: Mapping[str, Any]) -> None:
-    """Writes sweep.png, speedup.png (where two keys or more are swept), both as .svg too, and report.html.
+@dataclass(frozen=True)
+class SweepReport:
+    """What a sweep's page shows."""
 
-    `rows` are those of comparison.csv of all cases, as numbers (a cell that is not known is None), in the order of
-    the sweep; `jobs` are all cases that were asked for, those without rows too. `command` makes the sweep again, and
-    `config` is the resolved configuration of its first case. What is swept is found from the rows: whatever differs
-    between them among op, device, dtype, mode, the dims, and columns that comparison.csv does not have.
-    """
-    from harness.report.charts import style
-    from harness.report.charts import sweep as charts
+    folder: Path
+    swept: SweptRows
+    jobs: Sequence[Job]  # all cases that were asked for, those without rows too
+    command: str  # makes the sweep again
+    config: Mapping[str, Any]  # the resolved configuration of the first case
 
-    found = axes.found(rows)
-    title = title_of(rows, found)
-    drawn = []
-    if found:
-        drawn.append(style.save(folder, "sweep", lambda: charts.draw_lines(rows, found, title)))
-    if len(found) > 1:
-        drawn.append(style.save(folder, "speedup", lambda: charts.draw_map(rows, found, title)))
-    done = [job for job in jobs if job.missing is None]
-    text = page.of_sweep(
-        title,
-        f"{len(done):,} of {len(jobs):,} cases have results",
-        summary(rows, found),
-        [f"{job.name}: {job.missing}" for job in jobs if job.missing],
-        table(rows, found),
-        [asdict(job) for job in jobs],
-        drawn,
-        command,
-        config,
-        _first(folder, done),
-    )
-    with results.atomic(folder / "report.html") as file:
-        file.write(text)
+    @property
+    def subtitle(self) -> str:
+        """How many cases have results."""
+        done = sum(job.missing is None for job in self.jobs)
+        return f"{done:,} of {len(self.jobs):,} cases have results"
+
+    @property
+    def sentences(self) -> list[str]:
+        """Each variant's verdicts, and where they change."""
+        return sentences(self.swept)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why cases have no results."""
+        return [f"{job.name}: {job.missing}" for job in self.jobs if job.missing]
+
+    @cached_property
+    def table(self) -> Table:
+        """A line for each variant of each case."""
+        return table(self.swept)
+
+    @cached_property
+    def first_document(self) -> Document | None:
+        """The first results that can be read: their environment stands for that of all cases."""
+        for job in self.jobs:
+            try:
+                if job.missing is None:
+                    return storage.read(self.folder / job.folder)
+            except UsageError:
+                continue
+        return None
 
 
-def summary(rows: Sequence[Row], found: Sequence[Axis]) -> list[str]:
+def write(report: SweepReport, charts: Sequence[str] | None = None) -> None:
+    """Writes the charts of these names, None for all, and report.html into the sweep's folder."""
+    drawn = drawing.draw(report.folder, drawing.SWEEP, drawing.chosen(drawing.SWEEP, charts), report.swept)
+    with storage.atomic(report.folder / "report.html") as file:
+        file.write(page.of_sweep(report, drawn))
+
+
+def sentences(swept: SweptRows) -> list[str]:
     """Each variant's verdicts over all cases, then where the better of two changes."""
-    sentences = []
-    baselines = set(axes.baselines(rows).values())
-    for name in dict.fromkeys(row["variant"] for row in rows):
-        mine = [row for row in rows if row["variant"] == name]
-        if name in baselines and all(row["verdict"] in ("baseline", None) for row in mine):
-            lost = [row for row in mine if row["verdict"] is None]
+    texts = []
+    for name in swept.variants:
+        rows = [row for row in swept.rows if row["variant"] == name]
+        if name in swept.baselines.values() and all(row["verdict"] in ("baseline", None) for row in rows):
+            lost = [row for row in rows if row["verdict"] is None]
             if lost:
-                sentences.append(f"{name}, the baseline, has no result in {len(lost):,} of {len(mine):,} cases.")
+                texts.append(f"{name}, the baseline, has no result in {len(lost):,} of {len(rows):,} cases.")
             continue
-        sentences.append(_tally(name, mine))
-    changes = crossovers(rows, found)
-    sentences += changes[:MOST_CROSSOVERS]
+        texts.append(_tally(name, rows))
+    changes = crossovers(swept)
+    texts += changes[:MOST_CROSSOVERS]
     if len(changes) > MOST_CROSSOVERS:
-        sentences.append(f"{len(changes) - MOST_CROSSOVERS} more crossovers are in the table.")
-    return sentences
+        texts.append(f"{len(changes) - MOST_CROSSOVERS} more crossovers are in the table.")
+    return texts
 
 
-def crossovers(rows: Sequence[Row], found: Sequence[Axis]) -> list[str]:
-    """Where along a numeric axis a variant turns from slower to faster or back; what is unclear decides nothing."""
-    sentences = []
-    names = axes.baselines(rows)
-    for axis in (axis for axis in found if axis.numeric):
-        others = [other for other in found if other is not axis]
-        for values, part in axes.groups(rows, others).items():
-            where = f" at {axes.named(others, values)}" if others else ""
+def crossovers(swept: SweptRows) -> list[str]:
+    """Where along a numeric key a variant turns from slower to faster or back; what is unclear decides nothing."""
+    texts = []
+    for key in (key for key in swept.keys if key.numeric):
+        others = [other for other in swept.keys if other is not key]
+        for values, part in swept_keys.groups(swept.rows, others).items():
+            where = f" at {swept_keys.named(others, values)}" if others else ""
             for name in dict.fromkeys(row["variant"] for row in part):
-                mine = [row for row in part if row["variant"] == name and row["verdict"] in ("faster", "slower")]
-                mine = sorted(filter(axis.has, mine), key=axis.at)
-                sentences += [
-                    f"{name} is {before['verdict']} than {names[before['op']]} up to {axis.label}="
-                    f"{before[axis.column]} and {after['verdict']} from {axis.label}={after[axis.column]}{where}."
-                    for before, after in itertools.pairwise(mine)
+                decided = [row for row in part if row["variant"] == name and row["verdict"] in ("faster", "slower")]
+                texts += [
+                    f"{name} is {before['verdict']} than {swept.baselines[before['op']]} up to {key.label}="
+                    f"{before[key.column]} and {after['verdict']} from {key.label}={after[key.column]}{where}."
+                    for before, after in itertools.pairwise(sorted(filter(key.has, decided), key=key.at))
                     if before["verdict"] != after["verdict"]
                 ]
-    return sentences
+    return texts
 
 
-def table(rows: Sequence[Row], found: Sequence[Axis]) -> Table:
+def table(swept: SweptRows) -> Table:
     """A line for each variant of each case, each number in a unit of its own."""
+    rows = swept.rows
     columns: list[tuple[str, bool, Callable[[Row], str]]] = [
-        (axis.label, axis.numeric, lambda row, column=axis.column: _text(row.get(column)))  # type: ignore[misc]
-        for axis in found
+        (key.label, key.numeric, lambda row, name=key.column: _text(row.get(name)))  # type: ignore[misc]
+        for key in swept.keys
     ]
     columns += [
         ("Variant", False, lambda row: row["variant"]),
-        ("Latency", True, lambda row: cells.with_interval([row])[0]),
-        ("Speedup", True, cells.ratio),
-        ("Verdict", False, cells.verdict),
+        ("Latency", True, formatting.latency),
+        ("Speedup", True, formatting.speedup),
+        ("Verdict", False, formatting.verdict),
     ]
     for key, name in (("device_time_us", "Device time"), ("self_cpu_us", "Self CPU time")):
         if any(row[key] is not None for row in rows):
-            columns.append((name, True, lambda row, key=key: cells.times([row], key)[0]))  # type: ignore[misc]
-    columns.append(("Operator calls", True, lambda row: cells.count(row["operator_calls"])))
+            columns.append((name, True, lambda row, key=key: formatting.time(row[key])))  # type: ignore[misc]
+    columns.append(("Operator calls", True, lambda row: formatting.count(row["operator_calls"])))
     if any(row["compile_s"] is not None for row in rows):
-        columns.append(("Compile", True, lambda row: cells.duration(row["compile_s"])))
+        columns.append(("Compile", True, lambda row: formatting.duration(row["compile_s"])))
     if any(row["reason"] for row in rows):
         columns.append(("Reason", False, lambda row: row["reason"] or ""))
     lines = [[text(row) for _, _, text in columns] for row in rows]
     return Table("Comparison", [name for name, _, _ in columns], [right for _, right, _ in columns], lines)
 
 
-def _first(folder: Path, jobs: Sequence[Job]) -> Document | None:
-    """What the first case left that can be read: it stands for the environment of all."""
-    for job in jobs:
-        try:
-            return results.read(folder / job.folder)
-        except UsageError:
-            continue
-    return None
-
-
-def title_of(rows: Sequence[Row], found: Sequence[Axis]) -> str:
-    """What is the same in all cases, then what was swept: `rmsnorm rows=4 · cpu · hidden × dtype`."""
-    swept = {axis.column for axis in found}
-    same = []
-    for column in (
-        "op",
-        *(key for key in (rows[0] if rows else {}) if key.startswith("dim_")),
-        "dtype",
-        "mode",
-        "device",
-    ):
-        values = {row.get(column) for row in rows} - {None}
-        if column not in swept and values:
-            name = f"{column.removeprefix('dim_')}=" if column.startswith("dim_") else ""
-            same.append(f"{name}{values.pop()}")
-    return f"{' · '.join(same)} · {' × '.join(axis.label for axis in found)}" if found else " · ".join(same)
-
-
 def _tally(name: str, rows: Sequence[Row]) -> str:
     """`compiled is faster in 7 of 9 cases (1.02 to 2.41 times as fast), slower in 1 and unclear in 1.`"""
     parts = []
     for verdict in ("faster", "slower", "same", "unclear"):
-        mine = [row for row in rows if row["verdict"] == verdict]
-        if mine:
-            ratios = [row["speedup"] for row in mine]
-            low, high = (cells.digits(edge(ratios), 3) for edge in (min, max))
+        alike = [row for row in rows if row["verdict"] == verdict]
+        if alike:
+            ratios = [row["speedup"] for row in alike]
+            low, high = (formatting.digits(edge(ratios), 3) for edge in (min, max))
             span = f" ({low if low == high else f'{low} to {high}'} times as fast)"
             known = span if verdict in ("faster", "slower") else ""
-            parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(mine):,}{known}")
+            parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(alike):,}{known}")
     for status in ("degraded", "wrong", "failed", "skipped", "missing", "ok"):
         count = sum(row["status"] == status and row["verdict"] is None for row in rows)
         if count:
@@ -181,7 +164,7 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
 
 
 def _text(value: Any) -> str:
-    return cells.NOTHING if value is None else str(value)
+    return formatting.NOTHING if value is None else str(value)
 
 
 def gather(folder: Path) -> Sweep:
@@ -191,9 +174,10 @@ def gather(folder: Path) -> Sweep:
     """
     sweep = sweeps.read(folder)
     rows = sweep.rows
-    results.write_table(folder / sweeps.FILE, sweep.columns, rows)
+    storage.write_table(folder / sweeps.FILE, sweep.columns, rows)
     jobs = [Job(case.planned.name, case.planned.folder, case.missing) for case in sweep.cases]
-    write(folder, rows, jobs, sweep.plan.command, sweep.plan.config)
+    report = SweepReport(folder, SweptRows(rows), jobs, sweep.plan.command, sweep.plan.config)
+    write(report, (sweep.plan.config.get("report") or {}).get("charts"))
     return sweep
 
 
@@ -204,9 +188,9 @@ def close(folder: Path, status: int) -> int:
     """
     sweep = gather(folder)
     show(sweep)
-    told = sweeps.failures([case for case in sweep.cases if case.started], folder)
-    if told:
-        print("\n".join([f"What went wrong ({len(told)}):", *(f"  {line}" for line in told)]), file=sys.stderr)
+    failures = sweeps.failures([case for case in sweep.cases if case.started], folder)
+    if failures:
+        print("\n".join([f"What went wrong ({len(failures)}):", *(f"  {line}" for line in failures)]), file=sys.stderr)
     done = sum(case.missing is None for case in sweep.cases)
     if status == INTERRUPTED or done < len(sweep.cases):
         start = "interrupted: " if status == INTERRUPTED else ""
@@ -217,21 +201,21 @@ def close(folder: Path, status: int) -> int:
 
 
 def show(sweep: Sweep) -> None:
-    """Prints the sweep's table, its sentences and the place of its files to stdout."""
-    out = terminal.console()
-    rows = sweep.rows
-    found = axes.found(rows)
-    shown = table(rows[:MOST_ROWS], found)
-    terminal.show(out, replace(shown, title=title_of(rows, found), rows=_once(shown.rows, rows, len(found))))
+    """Prints the sweep's table, its sentences and the path of its files to stdout."""
+    out = rendering.console()
+    swept = SweptRows(sweep.rows)
+    rows, shown = swept.rows, table(swept)
+    lines = _once(shown.rows[:MOST_ROWS], rows, len(swept.keys))
+    rendering.show(out, replace(shown, title=swept.title, rows=lines))
     if len(rows) > MOST_ROWS:
         out.print(f"… {len(rows) - MOST_ROWS:,} more rows in {sweep.folder / sweeps.FILE}", soft_wrap=True)
-    for sentence in summary(rows, found):
+    for sentence in sentences(swept):
         out.print(sentence, markup=False, soft_wrap=True)
     out.print(f"Results: {sweep.folder}", markup=False, soft_wrap=True)
 
 
-def _once(lines: list[list[str]], rows: list[Row], swept: int) -> list[list[str]]:
-    """The lines with what was swept, their first cells, said once a case."""
+def _once(lines: list[list[str]], rows: Sequence[Row], swept: int) -> list[list[str]]:
+    """The lines with the swept keys, their first cells, once a case."""
     before = [None, *(row["case"] for row in rows)]
     return [
         ["" if row["case"] == last and number < swept else cell for number, cell in enumerate(line)]

@@ -1,4 +1,4 @@
-"""Axes: what a sweep varies, found from its rows, and the rows by what they share."""
+"""Swept keys: what a sweep varies, keys from its rows, and the rows by what they share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from harness.results.comparison import AFTER_DIMS, BEFORE_DIMS, Row
-
-ORDINARY = ("op", "device", "dtype", "mode")  # columns that may be swept, besides dims and keys of the configuration
-NEITHER = {*BEFORE_DIMS, *AFTER_DIMS, "case"} - {*ORDINARY}
+from harness.results import columns
+from harness.results.columns import Row
 
 
 @dataclass(frozen=True)
-class Axis:
+class SweptKey:
     """A swept key: its column and its values, numbers in order, others as the sweep had them."""
 
     column: str
@@ -31,7 +29,7 @@ class Axis:
         return all(_number(value) for value in self.values)
 
     def at(self, row: Row) -> float:
-        """The position of a row that has one: the number itself, or the place among the values."""
+        """The position of a row that has one: the number itself, or the index among the values."""
         value = row[self.column]
         return float(value) if self.numeric else float(self.values.index(value))
 
@@ -40,40 +38,68 @@ class Axis:
         return row.get(self.column) is not None
 
 
-def found(rows: Sequence[Row]) -> list[Axis]:
-    """Whatever differs between the rows' cases, numbers first."""
-    columns = [column for column in dict.fromkeys(key for row in rows for key in row) if column not in NEITHER]
-    axes = []
-    for column in columns:
-        values = list(dict.fromkeys(row[column] for row in rows if row.get(column) is not None))
-        if len(values) > 1:
-            axes.append(Axis(column, tuple(sorted(values) if all(map(_number, values)) else values)))
-    return sorted(axes, key=lambda axis: not axis.numeric)
+@dataclass(frozen=True)
+class SweptRows:
+    """The rows of all cases of a sweep: what its table, sentences, charts and page are made from.
+
+    They are those of comparison.csv, typed (a cell that is not known is None), in the order of the sweep.
+    """
+
+    rows: Sequence[Row]
+
+    @cached_property
+    def keys(self) -> list[SweptKey]:
+        """Whatever differs between the rows' cases, numbers first."""
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        keys = []
+        for name in filter(columns.swept, names):
+            values = list(dict.fromkeys(row[name] for row in self.rows if row.get(name) is not None))
+            if len(values) > 1:
+                keys.append(SweptKey(name, tuple(sorted(values) if all(map(_number, values)) else values)))
+        return sorted(keys, key=lambda key: not key.numeric)
+
+    @cached_property
+    def variants(self) -> list[str]:
+        """The names of all variants."""
+        return list(dict.fromkeys(row["variant"] for row in self.rows))
+
+    @cached_property
+    def baselines(self) -> Mapping[str, str]:
+        """The baseline of each operation."""
+        return {row["op"]: row["variant"] for row in self.rows if row["verdict"] == "baseline"}
+
+    @cached_property
+    def title(self) -> str:
+        """What is the same in all cases, then what is swept: `rmsnorm rows=4 · cpu · hidden × dtype`."""
+        swept = {key.column for key in self.keys}
+        dims = [name for name in (self.rows[0] if self.rows else {}) if name.startswith("dim_")]
+        same = []
+        for name in ("op", *dims, "dtype", "mode", "device"):
+            values = {row.get(name) for row in self.rows} - {None}
+            if name not in swept and values:
+                label = f"{name.removeprefix('dim_')}=" if name in dims else ""
+                same.append(f"{label}{values.pop()}")
+        return " · ".join([*same, " × ".join(key.label for key in self.keys)] if self.keys else same)
 
 
-def groups(rows: Sequence[Row], axes: Sequence[Axis]) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows by their values on these axes, in the axes' order; a row without such a value is in none."""
+def groups(rows: Sequence[Row], keys: Sequence[SweptKey]) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows by their values of these keys, in the keys' order; a row without such a value is in none."""
     parts: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row.get(axis.column) for axis in axes)
-        if None not in key:
-            parts.setdefault(key, []).append(row)
-    order = [{value: place for place, value in enumerate(axis.values)} for axis in axes]
+        values = tuple(row.get(key.column) for key in keys)
+        if None not in values:
+            parts.setdefault(values, []).append(row)
+    order = [{value: index for index, value in enumerate(key.values)} for key in keys]
 
-    def place(key: tuple[Any, ...]) -> list[int]:
-        return [places[value] for places, value in zip(order, key, strict=True)]
+    def position(values: tuple[Any, ...]) -> list[int]:
+        return [indices[value] for indices, value in zip(order, values, strict=True)]
 
-    return {key: parts[key] for key in sorted(parts, key=place)}
+    return {values: parts[values] for values in sorted(parts, key=position)}
 
 
-def named(axes: Sequence[Axis], values: Sequence[Any]) -> str:
+def named(keys: Sequence[SweptKey], values: Sequence[Any]) -> str:
     """`rows=4 dtype=bfloat16`."""
-    return " ".join(f"{axis.label}={value}" for axis, value in zip(axes, values, strict=True))
-
-
-def baselines(rows: Sequence[Row]) -> Mapping[str, str]:
-    """The baseline of each operation."""
-    return {row["op"]: row["variant"] for row in rows if row["verdict"] == "baseline"}
+    return " ".join(f"{key.label}={value}" for key, value in zip(keys, values, strict=True))
 
 
 def _number(value: Any) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.configuration.operation import CONTROL as CONTROL
 from harness.measure.observations import CompileCost, Error, Profile, Timeline
 from harness.results.plain import from_plain
 
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
 SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one
-
-CONTROL = "(control)"  # the hidden second name of the baseline
 
 
 @dataclass

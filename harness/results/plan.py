@@ -14,18 +14,26 @@ from typing import Any
 from omegaconf import DictConfig
 
 from harness.configuration.errors import UsageError
-from harness.configuration.hydra_errors import as_usage_error
+from harness.configuration.overrides import assignment
 from harness.configuration.schema import parse, resolved
-from harness.results import folder as results
+from harness.results import columns, storage
 
 FILE = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
 SCHEMA_VERSION = 1
 LONGEST_NAME = 60
-OWN_COLUMNS = ("op", "dtype", "device", "mode")  # swept keys that every row of a comparison holds anyway
+OWN_COLUMNS = tuple(column.name for column in columns.CASE if column.swept)  # every row of a comparison holds them
 LAST = "last"
-ABOUT_THE_RUN = ("resume", "lock")  # keys that do not change what is measured
+ABOUT_THE_RUN = ("resume", "lock", "report")  # keys that do not change what is measured
 
 Compose = Callable[[list[str]], DictConfig]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case as the command line asks for it."""
+
+    overrides: tuple[str, ...]
+    swept: Mapping[str, str]  # the text of the value of each swept key, in the order of the command line
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,13 @@ class Plan:
 
     def resuming(self, folder: Path) -> str:
         """The command that continues the sweep in `folder`."""
-        return f"{self.command} {shlex.quote(f'resume={folder}')}"
+        return f"{self.command} {shlex.quote(assignment('resume', folder))}"
 
     def write(self, folder: Path) -> None:
         """Writes sweep.json."""
         content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
-        with results.atomic(folder / FILE) as file:
-            json.dump(results.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+        with storage.atomic(folder / FILE) as file:
+            json.dump(storage.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
 
 
 def read(folder: Path) -> Plan:
@@ -80,7 +88,7 @@ def read(folder: Path) -> Plan:
 
     Raises UsageError where there is none, or where another version of the harness wrote it.
     """
-    content = results.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
+    content = storage.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
     cases = tuple(
         Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
         for case in content["cases"]
@@ -88,29 +96,26 @@ def read(folder: Path) -> Plan:
     return Plan(content["command"], content["config"], cases)
 
 
-def make(jobs: Sequence[Sequence[str]], swept: Sequence[str], compose: Compose, command: str) -> Plan:
-    """Composes and validates every case; `jobs` are their overrides, `swept` the keys that differ among them.
+def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
+    """Composes and validates every case; `compose` raises UsageError.
 
     Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
     """
     cases, first = [], None
     width = max(3, len(str(len(jobs) - 1)))
-    for number, overrides in enumerate(jobs):
-        chosen = dict(_split(override) for override in overrides)
-        values = {key: chosen[key] for key in swept}
+    for number, job in enumerate(jobs):
         try:
-            plain = resolved(compose(list(overrides)))
+            plain = resolved(compose(list(job.overrides)))
             case, _ = parse(plain)
-        except Exception as error:
-            wrong = error if isinstance(error, UsageError) else as_usage_error(error)
-            where = " ".join(f"{key}={value}" for key, value in values.items())
-            raise UsageError(f"{wrong} (in the case {where})" if len(swept) > 1 else str(wrong)) from error
+        except UsageError as error:
+            where = " ".join(f"{key}={value}" for key, value in job.swept.items())
+            raise UsageError(f"{error} (in the case {where})" if len(job.swept) > 1 else str(error)) from error
         first = first or plain
-        values = {key: _typed(plain, key, text) for key, text in values.items()}
+        values = {key: _typed(plain, key, text) for key, text in job.swept.items()}
         cases.append(
             Planned(
                 folder=_folder(number, width, values or {"op": case.operation.name}),
-                overrides=tuple(overrides),
+                overrides=job.overrides,
                 swept=values,
                 digest=digest(plain),
                 op=case.operation.name,
@@ -160,11 +165,6 @@ def digest(plain: Mapping[str, Any]) -> str:
     """A text that two configurations share only where they ask for the same measurement."""
     asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _split(override: str) -> tuple[str, str]:
-    key, _, value = override.partition("=")
-    return key.lstrip("+"), value
 
 
 def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:

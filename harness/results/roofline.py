@@ -27,26 +27,6 @@ def bound(work: Mapping[str, float], peaks: Mapping[str, Any]) -> Bound:
     return Bound(COMPUTE, compute) if compute > memory else Bound(MEMORY, memory)
 
 
-def documented(settings: RooflineSettings, device: Mapping[str, Any], dtype: str) -> Peaks:
-    """The peaks of one logical core, as far as the chip's documentation gives them.
-
-    The share of the chip is an assumption: a logical core is so many of the chip's equal cores.
-    """
-    called = str(device.get("name")).lower().replace("trainium", "trn")
-    name = settings.chip or next((chip for chip in settings.chips if chip in called), None)
-    if name is None:
-        return {}
-    chip = settings.chips[name]
-    cores = int(device.get("logical_core_config") or chip["logical_core"])
-    share = cores / chip["cores"]
-    flops = chip["flops_per_s"].get(dtype)
-    return {
-        "flops_per_s": flops and share * flops,
-        "bytes_per_s": share * chip["bytes_per_s"],
-        "source": f"{settings.source}: {name}; one logical core is assumed to be {cores} of its {chip['cores']} cores",
-    }
-
-
 def given(settings: RooflineSettings, otherwise: Peaks) -> Peaks | None:
     """The peaks that the settings give, over those known `otherwise`; None where one of the two stays unknown."""
     told = {key: getattr(settings, key) for key in ("flops_per_s", "bytes_per_s")}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.report import tables as cells
+from harness.report import formatting
 from harness.report.charts import style
 from harness.report.charts.style import Fill
-from harness.results.comparison import Row
+from harness.results.columns import Row
+from harness.results.comparison import Comparison
 
 SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed
 TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it
@@ -21,8 +23,9 @@ LETTERS = 110  # of a label within a bar, that the axis's width has room for
 ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
 
 
-def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
-    """Draws the rows of comparison.csv and operators.csv; what was not measured is said in its place."""
+def draw(comparison: Comparison, folder: Path) -> Figure:
+    """Draws the rows of comparison.csv and operators.csv; what was not measured has a note in its place."""
+    rows, operators, title = comparison.rows, comparison.operators, comparison.title
     key = style.timed_by(operators)
     fills = style.operator_fills(operators, key)
     what = f"{rows[0]['device'].upper()} time" if key == "device_time_us" else "Self CPU"
@@ -33,12 +36,11 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
     figure, axes = style.listing(slots, LEFT, bottom)
     unit = _scale(axes, rows, key)
     top, ticks = 0.0, dict[float, str]()
-    for row, slot, latency in zip(rows, slots, cells.with_interval(rows), strict=True):
-        _say(axes, top + TEXT, row)
+    for row, slot in zip(rows, slots, strict=True):
+        _name(axes, top + TEXT, row)
         if row in timed:
-            _latency(axes, top + LATENCY, row, latency, unit)
-            mine = [operator for operator in operators if operator["variant"] == row["variant"]]
-            _stack(axes, top + STACK, mine, key, fills, unit)
+            _latency(axes, top + LATENCY, row, unit)
+            _stack(axes, top + STACK, comparison.operators_of(row["variant"]), key, fills, unit)
             ticks |= {top + LATENCY: "latency", top + STACK: what}
         top += slot
     axes.set_yticks(list(ticks), list(ticks.values()), fontsize=9.5)
@@ -55,42 +57,42 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], title: str) -> Figure:
     return figure
 
 
-def _scale(axes: Axes, rows: Sequence[Row], key: str) -> cells.Unit:
+def _scale(axes: Axes, rows: Sequence[Row], key: str) -> formatting.Unit:
     """Makes the horizontal axis as long as the longest bar needs; returns its unit."""
     longest = max(row[name] or 0.0 for row in rows for name in ("latency_us", key)) or 1.0
-    unit = cells.Unit.of([longest])
-    axes.set_xlim(0, ROOM * longest / unit.microseconds)
+    unit = formatting.time_unit([longest])
+    axes.set_xlim(0, ROOM * longest / unit.size)
     return unit
 
 
-def _say(axes: Axes, y: float, row: Row) -> None:
+def _name(axes: Axes, y: float, row: Row) -> None:
     """The variant's name, and its verdict or what is wrong with it."""
-    said = []
+    texts = []
     if row["verdict"] == "baseline":
-        said.append("baseline")
+        texts.append("baseline")
     elif row["speedup"] is not None:
-        said.append(f"{cells.ratio(row)} {row['verdict'] or ''}".rstrip())
+        texts.append(f"{formatting.speedup(row)} {row['verdict'] or ''}".rstrip())
     if row["status"] != "ok":
-        said.append(f"{row['status']}: {row['reason']}")
-    style.label(axes, y, row["variant"], "  ".join(said), ok=row["status"] == "ok")
+        texts.append(f"{row['status']}: {row['reason']}")
+    style.label(axes, y, row["variant"], "  ".join(texts), ok=row["status"] == "ok")
 
 
-def _latency(axes: Axes, y: float, row: Row, text: str, unit: cells.Unit) -> None:
-    value, low, high = (row[f"latency_{part}us"] / unit.microseconds for part in ("", "lo_", "hi_"))
+def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
+    value, low, high = (row[f"latency_{part}us"] / unit.size for part in ("", "lo_", "hi_"))
     edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
     axes.barh(y, value, BAR, color=style.LATENCY)
     axes.errorbar(
         value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4, elinewidth=1.4,
         xuplims=False, xlolims=high > edge,
     )  # fmt: skip
-    axes.text(min(max(value, high), edge), y, f"  {text}", va="center", fontsize=10)
+    axes.text(min(max(value, high), edge), y, f"  {formatting.latency(row)}", va="center", fontsize=10)
 
 
 def _stack(
-    axes: Axes, y: float, operators: Sequence[Row], key: str, fills: Mapping[str, Fill], unit: cells.Unit
+    axes: Axes, y: float, operators: Sequence[Row], key: str, fills: Mapping[str, Fill], unit: formatting.Unit
 ) -> None:
     """Segments for the operators, the costliest first, those without a fill of their own in one at the end."""
-    costs = {row["operator"]: row[key] / unit.microseconds for row in operators if row[key]}
+    costs = {row["operator"]: row[key] / unit.size for row in operators if row[key]}
     if not costs:
         axes.text(0, y, " not available", va="center", color=style.FAINT, fontsize=9.5)
         return
@@ -104,7 +106,7 @@ def _stack(
             reached += width
     total = sum(costs.values())
     _segment(axes, y, reached, total - reached, Fill(style.OTHER))
-    axes.text(total, y, f"  {unit.text(total * unit.microseconds)}", va="center", fontsize=10)
+    axes.text(total, y, f"  {unit.text(total * unit.size)}", va="center", fontsize=10)
 
 
 def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:

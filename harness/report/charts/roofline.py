@@ -2,54 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
-from harness.report import tables as cells
+from harness.report import formatting
 from harness.report.charts import style
 from harness.results import roofline
-from harness.results.comparison import Row
+from harness.results.columns import Row
+from harness.results.comparison import Comparison
 
-FLOPS, BYTES = EngFormatter("FLOP/s", places=1), EngFormatter("B/s", places=1)
 HEIGHT = 5.0  # inches
 LEFT, RIGHT, BOTTOM = 0.95, 2.6, 0.7
 AROUND = 30.0  # the axes reach so many times beyond what they show
 LINE = 0.055  # of the axis's height, that a label takes
 
 
-def draw(rows: Sequence[Row], work: Mapping[str, float], peaks: Mapping[str, Any], title: str) -> Figure:
-    """Draws the rows that were timed under the roof that `peaks` (per second) put over them.
+def draw(comparison: Comparison, folder: Path) -> Figure | None:
+    """Draws the rows that were timed under the machine's roofline; None where its peaks or the work are not known.
 
     All variants stand at one intensity, that of the work which the operation must do: what a variant moves beyond
     it shows as distance from the roof (Williams, Waterman and Patterson, Roofline, 2009).
     """
+    work, peaks = comparison.document["work"], comparison.document["device"].get("peaks")
+    if not peaks or not work or not work["flops"] or not work["bytes"]:
+        return None
     flops, bandwidth = float(peaks["flops_per_s"]), float(peaks["bytes_per_s"])
     intensity, ridge = work["flops"] / work["bytes"], flops / bandwidth
     at = roofline.bound(work, peaks)
     bound = work["flops"] / at.seconds
     figure = Figure(figsize=(style.WIDTH, HEIGHT))
-    what = f"{cells.digits(intensity, 3)} FLOP a byte, bound by {at.kind} at {FLOPS(bound)}"
-    style.heading(figure, title, f"roofline: {what}; peaks: {peaks['source']}")
+    what = f"{formatting.digits(intensity, 3)} FLOP a byte, bound by {at.kind} at {formatting.rate(bound, 'FLOP/s')}"
+    style.heading(figure, comparison.title, f"roofline: {what}; peaks: {peaks['source']}")
     axes = style.panel(figure, LEFT, style.HEAD + 0.1, RIGHT, BOTTOM)
     x = np.array([min(intensity, ridge) / AROUND, ridge, max(intensity, ridge) * AROUND])
     axes.loglog(x, np.minimum(flops, x * bandwidth), color=style.INK, linewidth=2)
-    axes.text(x[-1], flops, f"{FLOPS(flops)} ", ha="right", va="bottom", fontsize=9.5)
-    axes.text(x[0], flops, f" slope: {BYTES(bandwidth)}", ha="left", va="bottom", fontsize=9.5)
-    timed = [row for row in rows if row["flops_per_s"]]
-    least = min([row["flops_per_s"] for row in timed] + [bound])
+    axes.text(x[-1], flops, f"{formatting.rate(flops, 'FLOP/s')} ", ha="right", va="bottom", fontsize=9.5)
+    axes.text(x[0], flops, f" slope: {formatting.rate(bandwidth, 'B/s')}", ha="left", va="bottom", fontsize=9.5)
+    timed = [row for row in comparison.rows if row["flops_per_s"]]
+    lowest = min([row["flops_per_s"] for row in timed] + [bound])
     axes.set_xlim(x[0], x[-1])
-    axes.set_ylim(min(least / 3, x[0] * bandwidth), max(flops, *(row["flops_per_s"] for row in timed), bound) * 4)
+    axes.set_ylim(min(lowest / 3, x[0] * bandwidth), max(flops, *(row["flops_per_s"] for row in timed), bound) * 4)
     axes.axvline(intensity, color=style.FAINT, linewidth=0.8, linestyle=":")
     axes.plot([intensity] * len(timed), [row["flops_per_s"] for row in timed], color=style.FAINT, linewidth=1)
     _points(axes, timed, intensity)
     axes.grid(which="major")
     axes.xaxis.set_major_formatter(style.thousands())
-    axes.yaxis.set_major_formatter(EngFormatter())
+    axes.yaxis.set_major_formatter(style.prefixed())
     axes.set_xlabel("FLOP a byte that the operation must move")
     axes.set_ylabel("FLOP/s")
     return figure
@@ -64,7 +66,7 @@ def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:
         below = max(at, below + LINE)
         axes.plot(intensity, row["flops_per_s"], zorder=3, markersize=8, **style.point(number))
         status = "" if row["status"] == "ok" else f" ({row['status']})"
-        share = cells.digits(100 * row["bound_share"], 2)
+        share = formatting.digits(100 * row["bound_share"], 2)
         axes.annotate(
             f"{style.shorten(row['variant'], 18)}{status}: {share}% of the bound", (intensity, row["flops_per_s"]),
             xytext=(1.03, below), textcoords="axes fraction", va="center", fontsize=9.5, annotation_clip=False,

@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from harness.report import tables as cells
+from harness.report import formatting
 from harness.report.charts import style
-from harness.results.comparison import Row
+from harness.results.columns import Row
+from harness.results.comparison import Comparison
 
 PANEL, BETWEEN, SHORT = 1.15, 0.34, 0.02  # inches: a variant's axes, the line above them, in place of axes
 LEFT, BOTTOM = 1.0, 0.55
 MANY = 2000  # points past which they stand in the SVG as a picture, lest it takes megabytes
 REACH = 4.0  # interquartile ranges from the quartiles, past which a sample stands at the edge
 WIDE = 10.0  # where the usual samples differ by such a factor, the axis is logarithmic
-LEAST = 0.03  # of the median: half the height of a panel at least, so that scatter of nothing looks like nothing
+MINIMUM = 0.03  # of the median: half the height of a panel at least, so that scatter of nothing looks like nothing
 
 
-def draw(rows: Sequence[Row], samples: Sequence[Row], title: str) -> Figure:
+def draw(comparison: Comparison, folder: Path) -> Figure:
     """Draws the rows of samples.csv, a panel for each row of comparison.csv."""
+    rows, samples = comparison.rows, comparison.samples
     turns = _turns(samples)
     timed = {row["variant"] for row in samples}
     panels = [PANEL if row["variant"] in timed else SHORT for row in rows]
     total = sum(panels) + BETWEEN * len(rows)
     bottom = BOTTOM if turns else style.MARGIN
     figure = Figure(figsize=(style.WIDTH, style.HEAD + total + bottom))
-    said = "latency samples in the order they were taken; line and band: the median and its interval; "
-    said += "shaded columns: processes by turns"
-    style.heading(figure, title, said if turns else "no variant was timed")
+    legend = "latency samples in order, each the mean of a block of calls; line and band: the median and its interval; "
+    legend += "shaded: every other process"
+    style.heading(figure, comparison.title, legend if turns else "no variant was timed")
     last = next((row for row in reversed(rows) if row["variant"] in timed), None)
     top = style.HEAD
     for row, height in zip(rows, panels, strict=True):
         top += BETWEEN
         axes = style.panel(figure, LEFT, top, 0.25, style.HEAD + total + bottom - top - height)
-        mine = [sample for sample in samples if sample["variant"] == row["variant"]]
-        if mine:
-            _panel(axes, row, mine, turns)
+        own = [sample for sample in samples if sample["variant"] == row["variant"]]
+        if own:
+            _panel(axes, row, own, turns)
         else:
             axes.axis("off")
             style.above(axes, row["variant"], f"{row['status']}: {row['reason']}", ok=False)
@@ -61,18 +64,18 @@ def _turns(samples: Sequence[Row]) -> dict[int, tuple[int, int]]:
 
 
 def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[int, int]]) -> None:
-    unit = cells.Unit.of([row["latency_us"]])
+    unit = formatting.time_unit([row["latency_us"]])
     x = np.array([turns[sample["process"]][0] + sample["round"] for sample in samples])
-    y = np.array([sample["latency_us"] for sample in samples]) / unit.microseconds
+    y = np.array([sample["latency_us"] for sample in samples]) / unit.size
     low, high = _limits(y)
     for number, (start, rounds) in enumerate(turns.values()):
         if number % 2:
             axes.axvspan(start - 0.5, start + rounds - 0.5, color="#f2f2f2", zorder=0)
     axes.axhspan(
-        row["latency_lo_us"] / unit.microseconds, row["latency_hi_us"] / unit.microseconds,
+        row["latency_lo_us"] / unit.size, row["latency_hi_us"] / unit.size,
         color="#D55E00", alpha=0.18, linewidth=0, zorder=1,
     )  # fmt: skip
-    axes.axhline(row["latency_us"] / unit.microseconds, color="#D55E00", linewidth=1.2, zorder=1)
+    axes.axhline(row["latency_us"] / unit.size, color="#D55E00", linewidth=1.2, zorder=1)
     inside = (y >= low) & (y <= high)
     axes.plot(
         x[inside], y[inside], "o", color="#0072B2", markersize=2.6, markeredgewidth=0, alpha=0.75, zorder=2,
@@ -92,17 +95,17 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
     axes.yaxis.set_major_formatter(style.thousands())
     axes.grid(axis="y")
     axes.set_ylabel(unit.name)
-    said = f"{len(y):,} samples, {unit.number(float(y.min()) * unit.microseconds)}"
-    said += f" to {unit.text(float(y.max()) * unit.microseconds)}"
+    text = f"{len(y):,} samples, {unit.number(float(y.min()) * unit.size)}"
+    text += f" to {unit.text(float(y.max()) * unit.size)}"
     if above.any() or below.any():
-        said += f", {above.sum() + below.sum():,} of them beyond this panel"
-    style.above(axes, row["variant"], said)
+        text += f", {above.sum() + below.sum():,} of them beyond this panel"
+    style.above(axes, row["variant"], text)
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
     """A range for what is usual; a few far ones must not flatten the rest."""
     lower, median, upper = np.percentile(values, (25, 50, 75))
-    reach = max(REACH * (upper - lower), LEAST * median)
+    reach = max(REACH * (upper - lower), MINIMUM * median)
     low, high = max(values.min(), lower - reach), min(values.max(), upper + reach)
-    room = max(0.08 * (high - low), LEAST * median / 2)
+    room = max(0.08 * (high - low), MINIMUM * median / 2)
     return float(max(low - room, 0)), float(high + room)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TextIO, cast
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 import matplotlib
 from matplotlib import font_manager, ft2font
@@ -19,10 +18,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from harness.results import folder as results
-from harness.results.comparison import Row
+from harness.measure import torch_private
+from harness.report import formatting
+from harness.report.drawing import FORMATS
+from harness.results import storage
+from harness.results.columns import Row
 
-FORMATS = ("png", "svg")  # the page takes the last
+T = TypeVar("T")
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "png": {"pil_kwargs": {"compress_level": 1}},  # half the time to encode, for a twentieth more bytes
     "svg": {"metadata": {"Date": None}},  # so that equal results make equal files
@@ -93,15 +96,12 @@ def applied() -> Iterator[None]:
         yield
 
 
-def save(folder: Path, name: str, draw: Callable[[], Figure], formats: Sequence[str] = FORMATS) -> Path:
-    """Writes what `draw` makes as NAME.png and NAME.svg, in the style of the harness; returns the last file."""
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
+    """Writes a figure as NAME.png and NAME.svg, in the style of the harness."""
     with applied():
-        figure = draw()
         for suffix in formats:
-            path = folder / f"{name}.{suffix}"
-            with results.atomic(path) as file:
+            with storage.atomic(folder / f"{name}.{suffix}") as file:
                 figure.savefig(cast(TextIO, file).buffer, format=suffix, **OPTIONS[suffix])
-    return path
 
 
 def operator_fills(operators: Sequence[Row], key: str) -> dict[str, Fill]:
@@ -147,23 +147,23 @@ def listing(heights: Sequence[float], left: float, bottom: float) -> tuple[Figur
     return figure, axes
 
 
-def label(axes: Axes, y: float, name: str, said: str, ok: bool) -> None:
-    """A variant's name in bold at the left of the axes, and after it what is to be said of it."""
+def label(axes: Axes, y: float, name: str, text: str, ok: bool) -> None:
+    """A variant's name in bold at the left of the axes, and after it a text about it."""
     bold = axes.text(0, y, shorten(name, 40), va="center", fontweight="bold", fontsize=11)
     axes.annotate(
-        shorten(said, 124 - min(len(name), 40)), (1, 0.5), xycoords=bold, xytext=(10, 0), textcoords="offset points",
-        va="center", color=INK if ok else TROUBLE, fontsize=10.5 if len(said) < 60 else 9.5, annotation_clip=False,
+        shorten(text, 124 - min(len(name), 40)), (1, 0.5), xycoords=bold, xytext=(10, 0), textcoords="offset points",
+        va="center", color=INK if ok else TROUBLE, fontsize=10.5 if len(text) < 60 else 9.5, annotation_clip=False,
     )  # fmt: skip
 
 
-def above(axes: Axes, name: str, said: str, ok: bool = True) -> None:
+def above(axes: Axes, name: str, text: str, ok: bool = True) -> None:
     """The same above the axes."""
     at = axes.annotate(
         shorten(name, 40), (0, 1), xycoords="axes fraction", xytext=(0, 5), textcoords="offset points",
         va="bottom", fontweight="bold", fontsize=11,
     )  # fmt: skip
     axes.annotate(
-        shorten(said, 124 - min(len(name), 40)), (1, 0), xycoords=at, xytext=(10, 0), textcoords="offset points",
+        shorten(text, 124 - min(len(name), 40)), (1, 0), xycoords=at, xytext=(10, 0), textcoords="offset points",
         va="bottom", color=INK if ok else TROUBLE, fontsize=9.5,
     )  # fmt: skip
 
@@ -224,6 +224,24 @@ def thousands() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
+def prefixed() -> FuncFormatter:
+    """Writes an axis's numbers with SI prefixes: `10 G`."""
+    family = formatting.per_second("")
+
+    def write(value: float, _: Any) -> str:
+        unit = formatting.Unit.of(family, [value])
+        return f"{value / unit.size:g} {unit.name}".rstrip()
+
+    return FuncFormatter(write)
+
+
+def few(parts: Sequence[T], most: int) -> list[T]:
+    """The first, the last and some between."""
+    if len(parts) <= most:
+        return list(parts)
+    return [parts[round(index * (len(parts) - 1) / (most - 1))] for index in range(most)]
+
+
 def printable(text: str) -> str:
     """Text as the font can show it: in one line, and other characters as their code points."""
     known = _glyphs()
@@ -234,7 +252,7 @@ def printable(text: str) -> str:
 
 def operator(name: str) -> str:
     """An operator's name without the most of a compiled graph's hash."""
-    return re.sub(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$", r"\1", name)
+    return torch_private.COMPILED_GRAPH.sub(r"\1", name)
 
 
 def shorten(text: str, width: int) -> str:

@@ -6,6 +6,7 @@ import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -14,10 +15,10 @@ from matplotlib.figure import Figure
 
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import tables as cells
+from harness.report import formatting
 from harness.report.charts import style
 from harness.report.charts.style import Fill
-from harness.results.comparison import Row
+from harness.results.comparison import Comparison
 
 NAME, BAR, BETWEEN, AFTER = 0.30, 0.17, 0.15, 0.16  # inches: a variant's line, a bar, between lanes, after a variant
 LEFT, BOTTOM = 1.0, 0.62
@@ -25,7 +26,7 @@ LETTERS = 135  # of a label in a bar, that the axis's width has room for
 ROOM = 1.02
 PLAIN = Fill("#cccccc")  # operators that cost too little for a colour of their own
 RUNTIME = Fill("#888888")
-LEAST = 0.0015  # no bar is narrower, as a share of the axis: a thing that happened is seen
+NARROWEST = 0.0015  # no bar is narrower, as a share of the axis: a thing that happened is seen
 
 Span = tuple[float, float]  # start and length, ns from the call's start
 
@@ -76,18 +77,35 @@ def typical(events: Sequence[Event]) -> Call | None:
 
 def gaps(spans: Sequence[Event], start: int, end: int) -> list[Span]:
     """Where between `start` and `end` none of the spans, ordered by start, runs."""
-    found, reached = [], start
+    spaces, reached = [], start
     for event in spans:
         if event.start > reached:
-            found.append((float(reached), float(min(event.start, end) - reached)))
+            spaces.append((float(reached), float(min(event.start, end) - reached)))
         reached = max(reached, event.end)
     if reached < end:
-        found.append((float(reached), float(end - reached)))
-    return found
+        spaces.append((float(reached), float(end - reached)))
+    return spaces
 
 
-def draw(rows: Sequence[Row], operators: Sequence[Row], traces: Mapping[str, Sequence[Event]], title: str) -> Figure:
+def draw(comparison: Comparison, folder: Path) -> Figure:
+    """Draws one call of each variant, from the traces in the run's folder."""
+    return of_traces(comparison, _traces(comparison, folder))
+
+
+def _traces(comparison: Comparison, folder: Path) -> dict[str, list[Event]]:
+    """The events of those variants whose trace is there and can be read."""
+    traces = {}
+    for name in comparison.entries:
+        try:
+            traces[name] = trace.from_file(folder / "traces" / trace.folder_name(name) / "trace.json")
+        except (OSError, ValueError, KeyError):
+            continue  # the chart has a note in its place
+    return traces
+
+
+def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> Figure:
     """Draws one call of each variant; `traces` holds the events of those that were traced."""
+    rows, operators, title = comparison.rows, comparison.operators, comparison.title
     fills = style.operator_fills(operators, style.timed_by(operators))
     calls = {name: call for name, events in traces.items() if (call := typical(events)) is not None}
     lanes = {name: _Lanes(call) for name, call in calls.items()}
@@ -96,16 +114,16 @@ def draw(rows: Sequence[Row], operators: Sequence[Row], traces: Mapping[str, Seq
     bottom = BOTTOM + style.legend_height(legend) if calls else style.MARGIN
     figure, axes = style.listing(heights, LEFT, bottom)
     longest = max((call.length for call in calls.values()), default=1)
-    unit = cells.Unit.of([longest / 1e3])
-    axes.set_xlim(0, ROOM * longest / 1e3 / unit.microseconds)
+    unit = formatting.time_unit([longest / 1e3])
+    axes.set_xlim(0, ROOM * longest / 1e3 / unit.size)
     top, ticks = 0.0, dict[float, str]()
     for row, height in zip(rows, heights, strict=True):
         name = row["variant"]
         if name in calls:
-            said = _Drawing(axes, calls[name], lanes[name], fills, unit, top + NAME, ticks).draw()
+            text = _Drawing(axes, calls[name], lanes[name], fills, unit, top + NAME, ticks).draw()
         else:
-            said = f"{row['status']}, no trace" if row["status"] != "ok" else "no trace"
-        style.label(axes, top + NAME / 2, name, said, ok=name in calls)
+            text = f"{row['status']}, no trace" if row["status"] != "ok" else "no trace"
+        style.label(axes, top + NAME / 2, name, text, ok=name in calls)
         top += height
     axes.set_yticks(list(ticks), list(ticks.values()), fontsize=9)
     if not calls:
@@ -151,7 +169,7 @@ class _Drawing:
         call: Call,
         lanes: _Lanes,
         fills: Mapping[str, Fill],
-        unit: cells.Unit,
+        unit: formatting.Unit,
         top: float,
         ticks: dict[float, str],
     ) -> None:
@@ -160,12 +178,12 @@ class _Drawing:
         self.names = {event.id: event.name for event, _ in call.operators if event.id}
 
     def draw(self) -> str:
-        """Draws all lanes; returns what is to be said of the call."""
+        """Draws all lanes; returns a text on the call."""
         call, lanes = self.call, self.lanes
         for thread, offset in lanes.dispatch.items():
-            mine = [(event, depth) for event, depth in call.operators if event.lane == thread]
-            for depth in range(1 + max(depth for _, depth in mine)):
-                row = [event for event, at in mine if at == depth]
+            own = [(event, depth) for event, depth in call.operators if event.lane == thread]
+            for depth in range(1 + max(depth for _, depth in own)):
+                row = [event for event, at in own if at == depth]
                 self._bars(self.top + offset + depth * BAR, BAR, [(event, self._fill(event.name)) for event in row])
             self.ticks[self.top + offset + BAR / 2] = "dispatch"
         if call.runtime:
@@ -186,7 +204,7 @@ class _Drawing:
         return self.names.get(execution.link, execution.name)
 
     def _x(self, ns: float) -> float:
-        return ns / 1e3 / self.unit.microseconds
+        return ns / 1e3 / self.unit.size
 
     def _span(self, event: Event) -> Span:
         return self._x(event.start - self.call.start), self._x(event.duration)
@@ -197,7 +215,7 @@ class _Drawing:
         groups: dict[tuple[Fill, bool], list[Span]] = defaultdict(list)
         for event, fill in events:
             start, width = self._span(event)
-            width = max(width, LEAST * room)
+            width = max(width, NARROWEST * room)
             groups[fill, width > style.SEPARATE * room].append((start, width))
             name = style.operator(self._operator(event)).removeprefix("aten::")
             if named and len(name) + 2 < LETTERS * width / room:
@@ -234,22 +252,22 @@ class _Drawing:
         executions = call.executions
         if executions:
             ends = max(event.end for event in executions)
-            found = gaps(executions, executions[0].start, ends)
+            spaces = gaps(executions, executions[0].start, ends)
             rows = [self.top + offset for offset in self.lanes.device.values()]
             height = BAR * 1.5
-            said = f"{len(executions)} executions in {{all}}, {{gap}} of it gaps between them"
+            text = f"{len(executions)} executions in {{all}}, {{gap}} of it gaps between them"
             if len(executions) == 1:
-                said = "1 execution of {all}"
+                text = "1 execution of {all}"
             length = ends - executions[0].start
         else:
             outermost = sorted((event for event, depth in call.operators if depth == 0), key=lambda event: event.start)
-            found = gaps(outermost, call.start, call.end)
+            spaces = gaps(outermost, call.start, call.end)
             rows, height = [self.top + offset for offset in self.lanes.dispatch.values()][:1], BAR
-            said = f"{len(call.operators)} operators entered, no operator in {{gap}} of {{all}}"
+            text = f"{len(call.operators)} operators dispatched, no operator in {{gap}} of {{all}}"
             length = call.end - call.start
-        spans = [(self._x(start - call.start), self._x(width)) for start, width in found]
+        spans = [(self._x(start - call.start), self._x(width)) for start, width in spaces]
         for y in rows:
             style.shade(self.axes, spans, (y, height * 0.92))
-        total = sum(width for _, width in found) / 1e3
-        unit = cells.Unit.of([length / 1e3])
-        return said.format(gap=unit.text(total), all=unit.text(length / 1e3))
+        total = sum(width for _, width in spaces) / 1e3
+        unit = formatting.time_unit([length / 1e3])
+        return text.format(gap=unit.text(total), all=unit.text(length / 1e3))

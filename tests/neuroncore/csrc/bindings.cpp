@@ -45,8 +45,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("total_memory", &Switches::total_memory)
       .def_readwrite("costs", &Switches::costs)
       .def_readwrite("default_cost", &Switches::default_cost)
-      .def_readwrite("fallbacks", &Switches::fallbacks)
-      .def_readwrite("disable_fallback", &Switches::disable_fallback);
+      .def_readwrite("fallbacks", &Switches::fallbacks);
   module.attr("switches") = py::cast(&switches, py::return_value_policy::reference);
   module.def("register_device", [] {
     register_device();

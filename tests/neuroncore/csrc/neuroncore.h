@@ -24,7 +24,6 @@ struct Switches {
   std::map<std::string, std::vector<double>> costs;  // µs; the calls of a kernel take its costs in turn
   double default_cost = 0;
   std::set<std::string> fallbacks;
-  bool disable_fallback = false;
 };
 inline Switches switches;
 

@@ -1,7 +1,5 @@
 """A stand-in for AWS's torch-neuronx: the documented names, over a NeuronCore simulated on the CPU."""
 
-import os
-
 import torch
 
 from . import _core, _device
@@ -19,7 +17,6 @@ def _register() -> None:
     core.costs = switches.cost_table()
     core.default_cost = switches.default_cost
     core.fallbacks = switches.fallback_names()
-    core.disable_fallback = os.environ.get("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION") == "1"
 
     torch.utils.rename_privateuse1_backend("neuron")
     _core.register_device()

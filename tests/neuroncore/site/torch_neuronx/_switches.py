@@ -39,6 +39,8 @@ class Switches:
     default_cost: float = 390.0
     # Operators (["rsqrt"]) that eager mode silently runs on the CPU: no executions, but get_fallback_ops() tells.
     fallbacks: list[str] = field(default_factory=list)
+    # torch.compile fails on every graph, which then raises, or runs eagerly without a word: see dynamo.py.
+    compile_fails: bool = False
     # Device memory in bytes; the default is one logical core's share of a Trainium2 chip.
     total_memory: int = 24 * 2**30
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 from . import _core
+from ._switches import Switches
 
 metrics: dict[str, list[float]] = {"trace": [], "neff": []}
 
@@ -18,10 +20,19 @@ torch._dynamo.config.automatic_dynamic_shapes = False
 
 
 def neuron(graph: torch.fx.GraphModule, inputs: Sequence[object], *, mode=None, options=None) -> Callable:
-    """Compiles a graph; `mode` and `options` are ignored, as documented."""
+    """Compiles a graph; `mode` and all options but one are ignored, as documented.
+
+    A graph that fails to compile raises, unless the option `fallback_execution`, or else the variable
+    TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION, lets it run eagerly.
+    """
     symbolic = any(isinstance(value, torch.SymInt) for value in inputs)
     if symbolic or not torch._dynamo.config.assume_static_by_default:
         raise RuntimeError("the neuron backend does not support dynamic=True: every shape compiles anew")
+    if Switches.from_environment().compile_fails:
+        forbidden = os.environ.get("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION", "1") == "1"
+        if not (options or {}).get("fallback_execution", not forbidden):
+            raise RuntimeError("neuronx-cc ended with exit status 70: the graph does not compile")
+        return graph.forward
     started = time.perf_counter()
     compiled = _through_autograd(graph, inputs)
     metrics["trace"].append(time.perf_counter() - started)

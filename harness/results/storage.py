@@ -1,4 +1,4 @@
-"""Results: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
+"""Storage: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
 FILE = "results.json"  # written last: a folder that has it is complete
+LEFT_BY_A_RUN = (FILE, "worker.log", "traces", "comparison.csv")  # one of them is there after a kill at any instant
 
 Document = dict[str, Any]
 
@@ -73,6 +74,11 @@ def read(path: Path) -> Document:
     return versioned(file, SCHEMA_VERSION, f"{path}: {missing}; a run's folder is one of outputs/DATE/TIME")
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a run has left anything in a folder, however it ended: another must not be mixed with it."""
+    return any((folder / name).exists() for name in LEFT_BY_A_RUN)
+
+
 def versioned(file: Path, version: int, missing: str) -> Any:
     """What a JSON file holds that says its `schema_version`.
 
@@ -84,17 +90,10 @@ def versioned(file: Path, version: int, missing: str) -> Any:
         raise UsageError(missing) from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = content.get("schema_version") if isinstance(content, dict) else None
-    if found != version:
-        raise UsageError(f"{file}: schema_version {found}, where this harness reads {version}")
+    written = content.get("schema_version") if isinstance(content, dict) else None
+    if written != version:
+        raise UsageError(f"{file}: schema_version {written}, where this harness reads {version}")
     return content
-
-
-def title(document: Document) -> str:
-    """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-    case = document["case"]
-    what = " ".join([case["op"], *(f"{name}={size}" for name, size in case["dims"].items())])
-    return f"{what} · {case['dtype']} · {case['mode']} · {case['device']}"
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:

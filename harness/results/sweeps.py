@@ -1,27 +1,26 @@
-"""Gathering: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
+"""Sweeps: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
+import shutil
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError, one_line
-from harness.results import comparison, plan
-from harness.results import folder as results
-from harness.results.comparison import Row
+from harness.results import columns, plan, storage
+from harness.results.columns import Row
+from harness.results.comparison import Comparison
 from harness.results.measurement import DEGRADED, FAILED, WRONG
 from harness.results.plan import Plan, Planned
 
 FILE = "sweep.csv"
 FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
 MISSING = "missing"  # the status of a row whose case has not been measured
-TEXTS = {"op", "variant", "status", "reason", "device", "dtype", "mode", "verdict", "cache"}
 ENOUGH = 256  # bytes from each end of results.json that tell its version, and that it is whole
 
 
@@ -68,7 +67,7 @@ class Sweep:
         """The columns of comparison.csv with the dims of all operations, then the swept keys beyond these."""
         dims = list(dict.fromkeys(dim for case in self.cases for dim in case.planned.dims))
         swept = list(dict.fromkeys(key for case in self.cases for key in case.planned.columns))
-        return [*comparison.columns(dims), *swept, "case"]
+        return [*columns.names(columns.of_case(dims)), *swept, *columns.names(columns.SWEEP)]
 
     @property
     def status(self) -> int:
@@ -78,73 +77,60 @@ class Sweep:
 
 def read(folder: Path) -> Sweep:
     """Reads a sweep's folder, and writes nothing."""
-    made = plan.read(folder)
-    return Sweep(folder, made, [look(folder, planned) for planned in made.cases])
+    cases = plan.read(folder)
+    return Sweep(folder, cases, [look(folder, planned) for planned in cases.cases])
 
 
 def look(folder: Path, planned: Planned) -> Gathered:
     """What one case has come to."""
-    place = folder / planned.folder
-    unfinished = _unfinished(place)
+    path = folder / planned.folder
+    unfinished = _unfinished(path)
     if unfinished is None:
-        rows = _rows(place, planned)
+        rows = _rows(path, planned)
         worst = any(row["status"] in (WRONG, FAILED, DEGRADED) for row in rows)
         return Gathered(planned, rows, status=int(worst))
-    failed = read_failure(place)
-    if failed is not None:
-        return Gathered(planned, _stand_in(planned, FAILED, failed.reason), failed.reason, status=failed.status)
-    started = place.is_dir()
+    failure = read_failure(path)
+    if failure is not None:
+        return Gathered(planned, _stand_in(planned, FAILED, failure.reason), failure.reason, status=failure.status)
+    started = path.is_dir()
     reason = unfinished if started else "not started"
     return Gathered(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
 
 
-def foreign(place: Path) -> str | None:
+def foreign(path: Path) -> str | None:
     """The complaint about a case's results, where another version of the harness wrote them."""
     try:
-        with (place / results.FILE).open("rb") as file:
+        with (path / storage.FILE).open("rb") as file:
             head = file.read(ENOUGH)
     except OSError:
         return None
-    found = re.search(rb'"schema_version":\s*([^,\s}]+)', head)
-    version = found[1].decode(errors="replace") if found else "none"
-    if version == str(results.SCHEMA_VERSION):
+    match = re.search(rb'"schema_version":\s*([^,\s}]+)', head)
+    version = match[1].decode(errors="replace") if match else "none"
+    if version == str(storage.SCHEMA_VERSION):
         return None
-    return f"{results.FILE} has schema_version {version}, where this harness reads {results.SCHEMA_VERSION}"
+    return f"{storage.FILE} has schema_version {version}, where this harness reads {storage.SCHEMA_VERSION}"
 
 
-def _unfinished(place: Path) -> str | None:
+def _unfinished(path: Path) -> str | None:
     """Why a case does not count as done; its results are looked at from both ends, not read."""
     try:
-        with (place / results.FILE).open("rb") as file:
+        with (path / storage.FILE).open("rb") as file:
             file.seek(max(file.seek(0, 2) - ENOUGH, 0))
             whole = file.read().rstrip().endswith(b"\n}")
     except OSError:
         return "started, not finished"
-    return foreign(place) or (None if whole else f"{results.FILE} is cut off")
+    return foreign(path) or (None if whole else f"{storage.FILE} is cut off")
 
 
-def _rows(place: Path, planned: Planned) -> list[Row]:
-    """The rows of a finished case's comparison.csv, as numbers; made again from its results where it is gone."""
+def _rows(path: Path, planned: Planned) -> list[Row]:
+    """The rows of a finished case's comparison.csv; made again from its results where that is gone or damaged."""
     own = {**planned.columns, "case": planned.folder}
     try:
-        with (place / "comparison.csv").open(encoding="utf-8", newline="") as file:
-            return [
-                {key: cell if key in TEXTS and cell else _value(cell) for key, cell in row.items()} | own
-                for row in csv.DictReader(file)
-            ]
-    except FileNotFoundError:
-        return [row | own for row in comparison.comparison(results.read(place))]
-
-
-def _value(cell: str) -> Any:
-    if not cell:
-        return None
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            pass
-    return {"True": True, "False": False}.get(cell, cell)
+        with (path / "comparison.csv").open(encoding="utf-8", newline="") as file:
+            lines = csv.DictReader(file)
+            return [row | own for row in columns.read_rows(lines, lines.fieldnames or ())]
+    except (FileNotFoundError, ValueError, KeyError):
+        return [row | own for row in Comparison(storage.read(path)).rows]
 
 
 def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
@@ -160,24 +146,25 @@ def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
         **planned.columns,
         "case": planned.folder,
     }
-    return [{**dict.fromkeys(comparison.columns([])), **case, "variant": name} for name in planned.variants]
+    empty = dict.fromkeys(columns.names(columns.of_case([])))
+    return [{**empty, **case, "variant": name} for name in planned.variants]
 
 
 def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
     """A sentence for each variant that is not right, and for each case that has no results."""
-    told = []
+    sentences = []
     for case in cases:
         log = folder / case.planned.folder / "worker.log"
         see = f"; see {log}" if log.exists() else ""
         if case.missing is not None:
-            told.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
+            sentences.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
             continue
-        told += [
+        sentences += [
             f"{case.planned.folder}: {row['variant']} is {row['status']}: {row['reason']}{see}"
             for row in case.rows
             if row["status"] in (WRONG, FAILED, DEGRADED)
         ]
-    return told
+    return sentences
 
 
 def remaining(folder: Path, made: Plan) -> list[int]:
@@ -204,7 +191,7 @@ def record_failure(folder: Path, error: Exception) -> int:
     if not isinstance(error, (UsageError, CaseError)):
         traceback.print_exception(error)
         reason = f"{type(error).__name__}: {reason}"
-    with results.atomic(folder / FAILURE) as file:
+    with storage.atomic(folder / FAILURE) as file:
         json.dump({"status": status, "reason": reason}, file, ensure_ascii=False)
     return status
 
@@ -218,7 +205,16 @@ def read_failure(folder: Path) -> Failure | None:
         return None
 
 
-def clear_failure(folder: Path) -> None:
-    """Forgets an earlier attempt, before the case is measured again; its results stand until there are new ones."""
-    for name in (FAILURE, "worker.log"):
-        (folder / name).unlink(missing_ok=True)
+def clear_attempt(folder: Path) -> None:
+    """Removes what an earlier attempt left, before the case is measured again; whole results stand until there are new.
+
+    Their tables and charts can be made from them again, and must not stand beside those of this attempt.
+    """
+    whole = _unfinished(folder) is None
+    for path in folder.iterdir():
+        if path.name == ".hydra" or (path.name == storage.FILE and whole):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

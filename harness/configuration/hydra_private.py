@@ -1,0 +1,162 @@
+"""What the harness uses of Hydra beyond its documented API, each with what happens where a version lacks it.
+
+`tests/test_errors.py` has the contract, and names what has moved. All else that the harness imports is documented.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import Container
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from yaml import YAMLError
+
+from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
+
+FULL_ERROR = "HYDRA_FULL_ERROR"  # with it, hydra.main raises what it would otherwise print over several lines
+SINGLETONS = ("hydra.core.global_hydra:GlobalHydra", "hydra.version:VersionBase", "hydra.core.utils:JobRuntime")
+BASIC_LAUNCHER = "basic"  # the option of hydra/launcher that runs all jobs in this process, one after the other
+
+# Texts of messages that have no type or attribute of their own
+OVERRIDE = re.compile(r"override [+~]*([^=\s]+)=")
+AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.*)'$", re.MULTILINE)
+IN_FILE = re.compile(r"In '([^']+)': ")
+NOT_TEXT = re.compile(r"^(?:Key (.*) \(\w+\) is incompatible|Incompatible key type)", re.MULTILINE)
+NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d+)([eE][-+]?\d+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
+
+
+def full_errors_wanted() -> bool:
+    """Whether the user asks for tracebacks; from now on, Hydra raises its errors to the program in any case."""
+    wanted = os.environ.get(FULL_ERROR) == "1"
+    os.environ[FULL_ERROR] = "1"
+    return wanted
+
+
+def as_program(job: Callable[..., None]) -> Callable[..., None]:
+    """The job as a function of the program itself; else Hydra names logs and runs after the module of `job`."""
+    job.__module__ = "__main__"
+    return job
+
+
+@contextlib.contextmanager
+def parser_errors() -> Iterator[None]:
+    """Raises what the parser of Hydra's flags, which has no public name, would print together with its usage."""
+
+    def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+        raise UsageError(f"{message}; flags such as -m stand before all KEY=VALUE, see --hydra-help")
+
+    before = argparse.ArgumentParser.error
+    argparse.ArgumentParser.error = error  # type: ignore
+    try:
+        yield
+    finally:
+        argparse.ArgumentParser.error = before  # type: ignore
+
+
+@contextlib.contextmanager
+def isolated() -> Iterator[None]:
+    """Lets a configuration be composed in a process whose own Hydra must be left as it was.
+
+    Hydra keeps singletons, which have no public way to be put back without deep copies. Where they have moved, the
+    caller's own Hydra is initialised anew, and only a program that uses Hydra itself would see that.
+    """
+    try:
+        instances: dict[type, Any] = importlib.import_module("hydra.core.singleton").Singleton._instances
+        kinds = [getattr(importlib.import_module(module), name) for module, name in _split(SINGLETONS)]
+    except (ImportError, AttributeError):
+        yield
+        return
+    before = {kind: instances.pop(kind) for kind in kinds if kind in instances}
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            instances.pop(kind, None)
+        instances.update(before)
+
+
+def _split(paths: tuple[str, ...]) -> list[list[str]]:
+    return [path.split(":") for path in paths]
+
+
+def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError:
+    """One line for what Hydra or OmegaConf says in several; where a message reads otherwise, its own first line.
+
+    `folders` are the user's own folders of configuration, in whose files the place is sought.
+    """
+    if isinstance(error, YAMLError):
+        return UsageError(f"{' '.join(str(error).split())}: not valid YAML")
+    cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    for raised in (error, cause):
+        if isinstance(raised, UsageError):
+            return raised
+        if isinstance(raised, OverrideParseException):
+            written = one_line(raised.override) if raised.override else "an empty argument"
+            return UsageError(f"{written}: cannot be read as key=value")
+        if isinstance(raised, MissingConfigException) and raised.options is not None:
+            group, _, name = str(raised.missing_cfg_file).rpartition("/")
+            return unknown(group, name, raised.options)
+    not_text = NOT_TEXT.search(f"{error}\n{cause}")
+    if not_text:
+        file = IN_FILE.match(str(error))
+        return _not_text(file[1] if file else None, not_text[1] or "null", folders)
+    if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
+        return _no_such_key(cause)
+    text = _said(error)
+    if isinstance(cause, OmegaConfBaseException):
+        override = OVERRIDE.search(text)
+        key = override[1] if override else cause.full_key
+        return UsageError(f"{key}: {one_line(cause)}" if key else one_line(cause))
+    ambiguous = AMBIGUOUS.match(str(error))
+    if ambiguous:
+        return UsageError(f"{ambiguous[1]}: several values; add -m to sweep over them, or [] for a list")
+    return UsageError(text)
+
+
+def _said(error: Exception) -> str:
+    """The first line of a message, the second too where the first one announces it; an unexpected error's type."""
+    lines = str(error).splitlines()
+    text = one_line(" ".join(lines[: 1 + lines[0].endswith(":")]) if lines else error)
+    expected = isinstance(error, (HydraException, OmegaConfBaseException, ValueError))
+    return text if expected else f"{text} ({type(error).__name__}; {FULL_ERROR}=1 shows where)"
+
+
+def _no_such_key(cause: OmegaConfBaseException) -> UsageError:
+    """The innermost mapping that exists says which names would have fitted."""
+    parent = cause.parent_node
+    names = [str(name) for name in parent] if isinstance(parent, Container) else []
+    prefix, _, missing = (cause.full_key or str(cause.key)).rpartition(".")
+    return unknown_key(prefix, missing, names)
+
+
+def _not_text(file: str | None, name: str, folders: Sequence[Path]) -> UsageError:
+    """A key of a mapping that YAML reads as a number, a truth value or null; it is shown as it is written."""
+    pattern = f"{file}.yaml" if file else "op/**/*.yaml"
+    for path in (path for folder in folders for path in sorted(folder.glob(pattern))):
+        written = _unquoted(yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader))
+        if written:
+            return UsageError(f"{path}: the name {written[0]} is not text to YAML; quote it")
+    return UsageError(f"{f'{file}.yaml: ' if file else ''}the name {name} is not text to YAML; quote it")
+
+
+def _unquoted(node: yaml.Node | None) -> list[str]:
+    """The keys in a YAML document that are read as something else than text."""
+    if isinstance(node, yaml.SequenceNode):
+        return [name for item in node.value for name in _unquoted(item)]
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    found = []
+    for key, value in node.value:
+        if key.style is None and (not key.tag.endswith(":str") or NUMBER.fullmatch(key.value)):
+            found.append(key.value or "''")
+        found += _unquoted(value)
+    return found

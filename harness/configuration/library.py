@@ -1,0 +1,48 @@
+"""The library's own functions, `variants.OP.NAME`: importable whatever the user's folders are called."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "variants"
+FOLDER = Path(__file__).parents[2] / PACKAGE
+
+
+def import_library() -> None:
+    """Lets the library's modules be imported from `variants`, before those of a package of the user's of that name.
+
+    A folder or file called `variants` where Python looks first would hide them; what it has besides stays importable.
+    """
+    try:
+        package = importlib.import_module(PACKAGE)
+    except ModuleNotFoundError:
+        return
+    path = [str(FOLDER), *(str(folder) for folder in getattr(package, "__path__", []))]
+    package.__path__ = list(dict.fromkeys(path))
+
+
+def hidden(op: Mapping[str, Any]) -> list[str]:
+    """A sentence for each file of the user's that hides behind a module of the library which an operation names.
+
+    `op` is that section of the configuration.
+    """
+    variants = [value.get("fn") for value in op["variants"].values()]
+    functions = [str(function) for function in (op["inputs"], op["reference"], op.get("work"), *variants)]
+    named = {path.split(".")[1] for path in functions if path.startswith(f"{PACKAGE}.") and path.count(".") > 1}
+    searched = [Path(entry or ".").resolve() / PACKAGE for entry in sys.path]
+    before = itertools.takewhile(lambda folder: folder != FOLDER.resolve(), searched)
+    sentences = []
+    for folder in dict.fromkeys(before):
+        for name in sorted(named):
+            own = folder / f"{name}.py"
+            if own.is_file() and (FOLDER / f"{name}.py").is_file():
+                sentences.append(
+                    f"{PACKAGE}.{name}: {own} is not used, since the harness's own {PACKAGE}/{name}.py stands before "
+                    "it; give yours another name"
+                )
+    return sentences

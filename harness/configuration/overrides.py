@@ -1,0 +1,58 @@
+"""Overrides: the arguments of a command line in Hydra's grammar, written so that they are read as they are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)  # reads as itself, without quotes
+RESERVED = ("null", "true", "false", "nan", "inf")
+TEXTS = re.compile(r"\+{0,2}(variants|op\.baseline|worker\.env\.\w+)", re.ASCII)  # keys that hold names and texts
+WORD = re.compile(r"(?<![\w.+:/-])[\w.+-]+(?![\w.+:/-])", re.ASCII)
+LITERAL = re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)(e[-+]?\d[\d_]*)?|[-+]?(inf|nan)|true|false", re.IGNORECASE)
+
+
+def quoted(text: object) -> str:
+    """A text as a value of an override, in quotes where it needs them."""
+    plain = str(text)
+    if PLAIN.fullmatch(plain) and plain.lower() not in RESERVED:
+        return plain
+    escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", plain).replace("'", "\\'")  # a backslash counts before a quote alone
+    return f"'{escaped}'"
+
+
+def assignment(key: str, value: object) -> str:
+    """An override that gives a key a text."""
+    return f"{key}={quoted(value)}"
+
+
+def as_written(argument: str) -> str:
+    """An argument whose numbers and truth values are put in quotes, where its key holds names or texts.
+
+    Hydra reads 1e5, 1_000 and true as values, and what was written is lost: worker.env.B=1e5 would set 100000.0.
+    """
+    key, equals, value = argument.partition("=")
+    if not equals or not TEXTS.fullmatch(key) or re.search(r"['\"{}()$\\]", value):
+        return argument
+    return f"{key}={WORD.sub(lambda found: _literal(found[0]), value)}"
+
+
+def _literal(word: str) -> str:
+    return f"'{word}'" if LITERAL.fullmatch(word) and not re.fullmatch(r"0|[1-9]\d*", word) else word
+
+
+def config_flags(arguments: Sequence[str]) -> list[str]:
+    """The flags of a command line that name folders of configuration."""
+    return [f"--config-dir={folder}" for folder in config_dirs(arguments)]
+
+
+def config_dirs(arguments: Sequence[str]) -> list[Path]:
+    """The folders that --config-dir names on a command line."""
+    found = []
+    for flag, value in zip(arguments, [*arguments[1:], ""], strict=False):
+        if flag in ("--config-dir", "-cd") and value:
+            found.append(Path(value))
+        elif flag.startswith(("--config-dir=", "-cd=")):
+            found.append(Path(flag.partition("=")[2]))
+    return found

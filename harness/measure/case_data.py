@@ -1,0 +1,60 @@
+"""Case data: a case's inputs and what its reference gives for them, by seed, kept where no variant reaches them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.operation import SEEDS, Case, describe, make_inputs, resolve
+from harness.measure.operation_checks import check_inputs
+from harness.measure.reference import Expected, NotComparableError, expect
+from harness.measure.tensors import seal, unseal
+from harness.measure.trees import tree_map
+
+
+class CaseData:
+    """What variants are given and compared with."""
+
+    def __init__(self, case: Case):
+        self._case, self._operation, self._dtype = case, case.operation, getattr(torch, case.dtype)
+        self._inputs: dict[int, tuple[Any, ...]] = {}
+        self._expected: dict[int, Expected] = {}
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether there is anything to compare with."""
+        return self._operation.reference is not None
+
+    def inputs(self, seed: int) -> tuple[Any, ...]:
+        """New copies on the CPU of the inputs for a seed, which are made once.
+
+        Raises UsageError where `op.inputs` fails, or makes what cannot be measured.
+        """
+        if seed not in self._inputs:
+            made = make_inputs(self._operation, self._dtype, torch.Generator(device="cpu").manual_seed(seed % SEEDS))
+            check_inputs(self._operation, made, self._dtype)
+            self._inputs[seed] = tree_map(seal, made)
+        inputs: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
+        return inputs
+
+    def expected(self, seed: int) -> Expected:
+        """What the reference gives for the inputs of a seed; evaluated once.
+
+        Raises UsageError where the reference raises, or returns what cannot be compared.
+        """
+        if seed not in self._expected:
+            reference = resolve(self._operation.reference, "op.reference")  # type: ignore[arg-type]
+            case, tolerance = self._case, self._operation.tolerance
+            try:
+                self._expected[seed] = expect(
+                    reference, self.inputs(seed), case.mode, self._dtype, case.seed, tolerance
+                )
+            except NotComparableError as error:
+                raise UsageError(f"op.reference={describe(reference)}: {error}") from error
+            except Exception as error:
+                raise UsageError(
+                    f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
+                ) from error
+        return self._expected[seed]

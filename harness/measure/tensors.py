@@ -1,0 +1,200 @@
+"""Tensors: copies that keep their layout, contents out of a variant's reach, and which kinds can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.measure import torch_private
+
+COMPRESSED = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
+COPIED = {torch.strided, torch.sparse_coo, *COMPRESSED}
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A tensor's contents as bytes.
+
+    A tensor can be found by walking the garbage collector's objects, and be overwritten; bytes are in none of its
+    lists, and never change.
+    """
+
+    data: bytes
+    dtype: torch.dtype
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    requires_grad: bool
+
+
+@dataclass(frozen=True)
+class SealedSparse:
+    """A sparse tensor as its sealed components."""
+
+    layout: torch.layout
+    components: tuple[Sealed, ...]
+    size: tuple[int, ...]
+    coalesced: bool
+    requires_grad: bool
+
+
+def odd(value: Any) -> str | None:
+    """Why a tensor can be neither copied nor compared, or None where it can; also None for what is no tensor."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    if value.is_nested:
+        return "a nested tensor"
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return f"a {type(value).__module__}.{type(value).__qualname__}, a subclass of torch.Tensor"
+    if value.is_quantized:
+        return f"a quantized tensor ({short(value.dtype)})"
+    if value.is_meta:
+        return "a tensor on the meta device, which has no contents"
+    if value.layout not in COPIED:
+        return f"a tensor of layout {short(value.layout)}"
+    return None
+
+
+def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:
+    """A copy of a tensor, at its own address, with the same sizes, strides and offset; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    detached = value.detach()
+    if value.layout != torch.strided:
+        copy = detached.clone() if device is None else detached.clone().to(device)
+    else:
+        plain = detached.resolve_conj().resolve_neg()
+        memory = storage(plain).clone()
+        if device is not None:
+            memory = memory.to(device)
+        copy = memory.as_strided(plain.size(), plain.stride(), plain.storage_offset())
+    return copy.requires_grad_(with_gradient and value.requires_grad)
+
+
+def seal(value: Any) -> Any:
+    """A tensor's contents, out of reach of whoever looks for tensors; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.layout == torch.strided:
+        plain = value.detach().cpu().resolve_conj().resolve_neg()
+        data = storage(plain).view(torch.uint8).numpy().tobytes()
+        form = tuple(plain.size()), plain.stride(), int(plain.storage_offset())
+        return Sealed(data, value.dtype, *form, value.requires_grad)
+    components = tuple(seal(component) for component in _components(value.detach().cpu()))
+    coalesced = value.layout == torch.sparse_coo and value.is_coalesced()
+    return SealedSparse(value.layout, components, tuple(value.size()), coalesced, value.requires_grad)
+
+
+def unseal(value: Any) -> Any:
+    """A new CPU tensor of sealed contents; anything else as it is."""
+    if isinstance(value, Sealed):
+        if value.data:
+            memory = torch.frombuffer(bytearray(value.data), dtype=value.dtype)
+        else:
+            memory = torch.empty(0, dtype=value.dtype, device="cpu")
+        return memory.as_strided(value.size, value.stride, value.offset).requires_grad_(value.requires_grad)
+    if isinstance(value, SealedSparse):
+        components = [unseal(component) for component in value.components]
+        return _assembled(value.layout, components, value.size, value.coalesced).requires_grad_(value.requires_grad)
+    return value
+
+
+def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """`function` of a tensor, or of the stored values of a sparse one; the result keeps `requires_grad`."""
+    detached = tensor.detach()
+    if tensor.layout == torch.strided:
+        return function(detached).requires_grad_(tensor.requires_grad)
+    *indices, values = _components(detached)
+    coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
+    made = _assembled(tensor.layout, [*indices, function(values)], tuple(tensor.size()), coalesced)
+    return made.requires_grad_(tensor.requires_grad)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values hold the same, NaN for NaN; of tensors also the form, though not the device."""
+    if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
+        return left is right or (type(left) is type(right) and bool(left == right))
+    if left.dtype != right.dtype or left.layout != right.layout or left.shape != right.shape:
+        return False
+    return all(
+        _same_contents(a, b) for a, b in zip(_components(left.detach()), _components(right.detach()), strict=True)
+    )
+
+
+def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
+    left, right = left.cpu(), right.cpu()
+    if left.dtype.is_floating_point and left.dtype.itemsize == 1:  # few operators know these
+        left, right = left.float(), right.float()
+    if torch.equal(left, right):
+        return True
+    if left.dtype.is_complex:
+        left, right = torch.view_as_real(left.resolve_conj()), torch.view_as_real(right.resolve_conj())
+    missing = left.isnan()
+    return (
+        left.shape == right.shape
+        and torch.equal(missing, right.isnan())
+        and torch.equal(left[~missing], right[~missing])
+    )
+
+
+def overwrite(tensor: torch.Tensor, new: torch.Tensor) -> bool:
+    """Writes the contents of `new` to the addresses of `tensor`; False where its memory is not of the same form."""
+    if tensor.dtype != new.dtype or tensor.layout != new.layout or tensor.shape != new.shape:
+        return False
+    pairs = list(zip(memories(tensor), memories(own(new)), strict=True))
+    if any(mine.numel() != other.numel() for mine, other in pairs):
+        return False
+    with torch.no_grad():
+        for mine, other in pairs:
+            mine.copy_(other.to(mine.device))
+    return True
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values with nothing left out."""
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()
+
+
+def memories(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """All memory that a tensor's contents lie in, flat: one piece, or a sparse tensor's components."""
+    return [storage(component) for component in _components(tensor.detach())]
+
+
+def addresses(tensor: torch.Tensor) -> list[int]:
+    """Where each piece of a tensor's memory begins."""
+    return [component.untyped_storage().data_ptr() for component in _components(tensor.detach())]
+
+
+def storage(tensor: torch.Tensor) -> torch.Tensor:
+    """All of a strided tensor's memory, flat."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((size,), (1,), 0)
+
+
+def short(kind: torch.dtype | torch.layout) -> str:
+    """`float32`, `sparse_csr`."""
+    return str(kind).removeprefix("torch.")
+
+
+def _components(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """What a tensor is stored as, its values last."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor.indices(), tensor.values()] if tensor.is_coalesced() else torch_private.uncoalesced(tensor)
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+
+
+def _assembled(
+    layout: torch.layout, components: list[torch.Tensor], size: tuple[int, ...], coalesced: bool
+) -> torch.Tensor:
+    if layout == torch.sparse_coo:
+        indices, values = components
+        return torch.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced or None, check_invariants=False)
+    outer, inner, values = components
+    return torch.sparse_compressed_tensor(outer, inner, values, size, layout=layout, check_invariants=False)

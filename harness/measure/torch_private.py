@@ -1,0 +1,221 @@
+"""torch's private names: all that the harness uses of what torch does not document, each with what serves without it.
+
+Nothing else in the package names them. This file imports no torch itself, so that reports can take its texts; one
+test tries every name against the installed torch, and says which one moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+# Texts in profiles and graphs: without them operators are counted and named less well
+GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
+ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
+REGION = "Torch-Compiled Region"  # what a compiled call runs in
+COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Inductor's code for one graph
+COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
+# Texts of logs: without them Dynamo's counters alone say that it ran eagerly
+DYNAMO_LOGGER = "torch._dynamo"
+RECOMPILE_LIMIT = re.compile("recompile_limit|cache_size_limit")
+
+DYNAMO = "torch._dynamo.utils"
+DONATED_BUFFER = "torch._functorch.config:donated_buffer"
+CONFIGURATIONS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
+METRIC_FIELDS = (
+    "recompile_reason",
+    "start_time_us",
+    "graph_node_shapes",
+    "inductor_fx_local_cache_hit_count",
+    "inductor_fx_local_cache_miss_count",
+)
+FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
+DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
+POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
+VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
+SOURCE_KEY = "torch._inductor.codecache:torch_key"
+
+# What a compile imports; without one of them a measuring process starts more slowly, and nothing else
+BEFORE_PROBES = (
+    "torch._inductor.cpu_vec_isa",
+    "torch._inductor.cpp_builder",
+    "torch._inductor.codecache",
+    "torch.utils.cpp_extension",
+)
+LAZILY_IMPORTED = (
+    "torch._inductor.compile_fx",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._dynamo.backends.inductor",
+    "torch._functorch._aot_autograd.subclass_codegen",
+    "torch._export.passes._node_metadata_hook",
+    "torch.distributed.tensor.experimental",
+    "torch.export._trace",
+    "torch.export._unlift",
+)
+
+NAMES = (
+    f"{DYNAMO}:counters",
+    f"{DYNAMO}:get_compilation_metrics",
+    *(f"{DYNAMO}:CompilationMetrics.{field}" for field in METRIC_FIELDS),
+    DONATED_BUFFER,
+    *(f"{module}:get_config_copy" for module in CONFIGURATIONS),
+    FUNCTION_MODES,
+    DISPATCH_MODES,
+    POP_FUNCTION_MODE,
+    POP_DISPATCH_MODE,
+    PROFILER_ENABLED,
+    VECTOR_INSTRUCTIONS,
+    SOURCE_KEY,
+    "torch:Tensor._version",
+    "torch:Tensor._indices",
+    "torch:Tensor._values",
+    *BEFORE_PROBES,
+    *LAZILY_IMPORTED,
+)
+
+
+def moved(names: tuple[str, ...] = NAMES) -> list[str]:
+    """Those of the names that the installed torch does not have."""
+    return [name for name in names if not _there(name)]
+
+
+def keep_backward_buffers() -> None:
+    """Lets the backward graph of compiled code run more than once, as torch's own error message advises.
+
+    Without this name the second run raises, and the row says so.
+    """
+    module, _, name = DONATED_BUFFER.partition(":")
+    with contextlib.suppress(ImportError):
+        config = importlib.import_module(module)
+        if hasattr(config, name):
+            setattr(config, name, False)
+
+
+def counters() -> Mapping[str, Mapping[str, int]] | None:
+    """Dynamo's counters, empty where it is not imported; None where this torch has none of the known form."""
+    dynamo = sys.modules.get(DYNAMO)
+    if dynamo is None:
+        return {}
+    found = getattr(dynamo, "counters", None)
+    return found if isinstance(found, Mapping) else None
+
+
+def clear_counters() -> None:
+    """Sets Dynamo's counters to nothing."""
+    with contextlib.suppress(AttributeError):
+        counters().clear()  # type: ignore[union-attr]
+
+
+def compilations(since_us: float) -> Iterator[dict[str, Any]]:
+    """METRIC_FIELDS of each compile since a time; a field that this torch does not have is None."""
+    metrics: list[Any] = getattr(sys.modules.get(DYNAMO), "get_compilation_metrics", list)()
+    for metric in metrics:
+        fields = {field: getattr(metric, field, None) for field in METRIC_FIELDS}
+        started = fields["start_time_us"]
+        # by time, not by position: Dynamo keeps only the latest
+        if (time.time_ns() // 1000 if started is None else started) >= since_us:
+            yield fields
+
+
+def configurations() -> dict[str, Any]:
+    """The configuration modules of the compiler that are imported, by name, where they can be copied."""
+    loaded = {name: sys.modules.get(name) for name in CONFIGURATIONS}
+    return {name: module for name, module in loaded.items() if hasattr(module, "get_config_copy")}
+
+
+def function_modes() -> int:
+    """How many modes that intercept torch's functions are active; 0 where torch does not say."""
+    return _depth(FUNCTION_MODES)
+
+
+def dispatch_modes() -> int:
+    """How many modes that intercept torch's dispatch are active; 0 where torch does not say."""
+    return _depth(DISPATCH_MODES)
+
+
+def leave_function_modes(depth: int) -> None:
+    """Ends all but the first `depth` of them."""
+    _pop(POP_FUNCTION_MODE, function_modes, depth)
+
+
+def leave_dispatch_modes(depth: int) -> None:
+    """Ends all but the first `depth` of them."""
+    _pop(POP_DISPATCH_MODE, dispatch_modes, depth)
+
+
+def profiling() -> bool:
+    """Whether a profiler is recording; True where torch does not say.
+
+    To export a profile that another one has ended crashes the process, so it has to be known before.
+    """
+    try:
+        return bool(pkgutil.resolve_name(PROFILER_ENABLED)())
+    except (ImportError, AttributeError):
+        return True
+
+
+def version(tensor: Any) -> int:
+    """How often a tensor has been written in place; always 0 where torch does not say."""
+    return int(getattr(tensor, "_version", 0))
+
+
+def uncoalesced(tensor: Any) -> list[Any]:
+    """Indices and values of a sparse COO tensor as they are stored; coalesced where torch does not give them."""
+    if hasattr(tensor, "_indices") and hasattr(tensor, "_values"):
+        return [tensor._indices(), tensor._values()]
+    merged = tensor.coalesce()
+    return [merged.indices(), merged.values()]
+
+
+def find_vector_instructions() -> None:
+    """Has Inductor find the vector instructions that this machine's compiler and processor know, and remember them."""
+    with contextlib.suppress(Exception):
+        pkgutil.resolve_name(VECTOR_INSTRUCTIONS)()
+
+
+def read_source_key() -> None:
+    """Has Inductor hash torch's sources, which name its cache's entries, and remember the hash."""
+    with contextlib.suppress(Exception):
+        pkgutil.resolve_name(SOURCE_KEY)()
+
+
+def _there(name: str) -> bool:
+    module, _, path = name.partition(":")
+    found: Any
+    try:
+        found = importlib.import_module(module)
+    except Exception:
+        return False
+    for part in filter(None, path.split(".")):
+        if not hasattr(found, part) and part not in getattr(found, "__dataclass_fields__", ()):
+            return False
+        found = getattr(found, part, None)
+    return True
+
+
+@functools.cache
+def _found(name: str) -> Callable[[], Any]:
+    """What a name stands for; a function that returns nothing where there is no such name."""
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return tuple
+
+
+def _depth(name: str) -> int:
+    return len(_found(name)())
+
+
+def _pop(name: str, depth: Callable[[], int], wanted: int) -> None:
+    pop = _found(name)
+    while depth() > wanted and pop is not tuple:
+        pop()

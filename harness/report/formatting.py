@@ -1,0 +1,168 @@
+"""Formatting: numbers as people read them, with units and intervals; the same in tables, sentences and charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.results.columns import Column, Row
+
+NOTHING = "n/a"
+WIDE = 0.5  # the half-width from which an interval is written by its bounds
+VAGUE = 10  # an interval that reaches so many times beyond its value, either way, tells nothing
+UNKNOWN = "(unknown)"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit with its prefix, which several numbers may be written in."""
+
+    name: str
+    size: float  # in the unit without a prefix; in microseconds for times
+
+    @classmethod
+    def of(cls, family: Family, values: Sequence[float | None]) -> Unit:
+        """The largest unit of a family in which the largest value is no less than the family's `minimum`."""
+        largest = max((abs(value) for value in values if value is not None), default=0.0)
+        fitting = [unit for unit in family.units if largest >= family.minimum * unit.size]
+        return fitting[-1] if fitting else family.units[0]
+
+    def number(self, value: float, decimals: int = 0, significant: int = 4) -> str:
+        """The number alone."""
+        return digits(value / self.size, significant, decimals)
+
+    def text(self, value: float | None, decimals: int = 0, significant: int = 4) -> str:
+        """The number with its unit."""
+        return NOTHING if value is None else f"{self.number(value, decimals, significant)} {self.name}".rstrip()
+
+
+@dataclass(frozen=True)
+class Family:
+    """Units that differ in their prefix, the smallest first."""
+
+    units: tuple[Unit, ...]
+    minimum: float = 1.0  # a value is written in a unit from this many of it on
+
+
+TIME = Family((Unit("µs", 1.0), Unit("ms", 1e3), Unit("s", 1e6)), minimum=10.0)  # four digits and more
+BINARY = Family(tuple(Unit(name, 1024.0**power) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))))
+
+
+def per_second(unit: str) -> Family:
+    """`GFLOP/s`: a rate with its SI prefix."""
+    return Family(
+        tuple(Unit(prefix + unit, 1000.0**power) for power, prefix in enumerate(("", "k", "M", "G", "T", "P")))
+    )
+
+
+def time_unit(values: Sequence[float | None]) -> Unit:
+    """The unit in which the largest of these times, in microseconds, has four digits or more."""
+    return Unit.of(TIME, values)
+
+
+def time(us: float | None, decimals: int = 0, significant: int = 4) -> str:
+    """A time in the unit that suits it."""
+    return time_unit([us]).text(us, decimals, significant)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, or milliseconds where they are few."""
+    if seconds is None:
+        return "–"  # nothing was to take any
+    return f"{digits(seconds, 3)} s" if seconds >= 0.1 else f"{digits(seconds * 1e3, 3)} ms"
+
+
+def size(count: float | None) -> str:
+    """Bytes in a binary unit."""
+    unit = Unit.of(BINARY, [count])
+    return unit.text(count, significant=3) if unit.size > 1 or count is None else f"{count:,.0f} B"
+
+
+def rate(value: float | None, unit: str = "") -> str:
+    """`1.20 TFLOP/s`."""
+    return Unit.of(per_second(unit), [value]).text(value, significant=3)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of one or two digits."""
+    return f"{100 * share:.1f}%" if share < 0.0995 else f"{100 * share:,.0f}%"
+
+
+def fraction(share: float) -> str:
+    """A share as a percentage, to two digits where it is small."""
+    return f"{digits(100 * share, 2)}%" if 0 < share < 0.001 else percent(share)
+
+
+def count(value: Any) -> str:
+    """A whole number."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def digits(value: float, significant: int = 4, decimals: int = 0) -> str:
+    """A number to so many significant digits, with thousands separated, never in exponent form."""
+    if value == 0:
+        return "0"
+    return f"{value:,.{max(significant - 1 - math.floor(math.log10(abs(value))), decimals)}f}"
+
+
+def cell(column: Column, value: Any) -> str:
+    """A value as its column's kind and unit say."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    writers: dict[str, Callable[[float], str]] = {"µs": time, "s": duration, "B": size, "fraction": fraction}
+    if column.unit == "%":
+        return percent(value / 100)
+    if column.unit in writers:
+        return writers[column.unit](value)
+    if column.unit.endswith("/s"):
+        return rate(value, column.unit)
+    return count(value) if isinstance(value, int) else f"{value:,.4g}"
+
+
+def times_factor(value: float) -> str:
+    """`1.05×`."""
+    return f"{digits(value, 3)}×"
+
+
+def latency(row: Row) -> str:
+    """`12.50 µs ±1.2%`."""
+    value, low, high = (row[f"latency_{part}us"] for part in ("", "lo_", "hi_"))
+    if value is None:
+        return NOTHING
+    unit = time_unit([value])
+    half = (high - low) / 2 / value
+    span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
+    return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"
+
+
+def speedup(row: Row) -> str:
+    """`1.05× (1.04–1.06)`."""
+    if row["speedup"] is None:
+        return NOTHING
+    if row["verdict"] == "baseline":
+        return "1.00×"
+    value, low, high = (row[key] for key in ("speedup", "speedup_lo", "speedup_hi"))
+    span = UNKNOWN if vague(value, low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
+    return f"{times_factor(value)} {span}"
+
+
+def vague(value: float, low: float, high: float) -> bool:
+    """Whether an interval is so wide that its bounds would only pretend to be known."""
+    return high > VAGUE * value or low < value / VAGUE
+
+
+def verdict(row: Row) -> str:
+    """The verdict where there is one, else the status."""
+    return row["verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+
+
+def compiled_in(row: Row) -> str:
+    """`1.52 s`, with the graph breaks where there are some."""
+    breaks = row["graph_breaks"]
+    return duration(row["compile_s"]) + (f", {breaks} break{'s' if breaks > 1 else ''}" if breaks else "")

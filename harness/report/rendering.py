@@ -1,0 +1,106 @@
+"""Rendering: tables and sentences for a terminal, in Markdown and in a notebook's HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from harness.report.tables import Table
+
+COLOURS = {"faster": "green", "slower": "red", "wrong": "red", "failed": "red", "degraded": "yellow"}
+PIPE_WIDTH = 160  # of a table that goes to a file or a pipe
+NAME_WIDTH = 12  # the first column may be folded down to this; the others are never broken
+FRAME = 3  # what a column's border and padding take
+
+
+def console() -> Console:
+    """The console that tables go to."""
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=max(terminal.width, PIPE_WIDTH))
+
+
+def show(out: Console, table: Table, whole: bool = False) -> None:
+    """Prints one table; where it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
+    fitting = len(table.headers) if whole else _fitting(table, out.width)
+    left_out = table.headers[fitting:]
+    drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", header_style="bold")
+    for index, header in enumerate(table.headers[:fitting]):
+        justify = "right" if table.right[index] else "left"
+        drawn.add_column(header, justify=justify, overflow="fold", no_wrap=index > 0 and not whole)  # type: ignore[arg-type]
+    for row in table.rows:
+        # plain Text: a variant's name is not markup
+        drawn.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row[:fitting]))
+    out.print(drawn)
+    if left_out:
+        out.print(f"(too wide for {', '.join(left_out)}: see the files)", markup=False, soft_wrap=True)
+
+
+def _fitting(table: Table, width: int) -> int:
+    """How many columns fit."""
+    widths = [max(map(cell_len, column)) for column in zip(table.headers, *table.rows, strict=True)]
+    used = 1 + FRAME + min(widths[0], NAME_WIDTH)
+    for index, wide in enumerate(widths[1:], start=1):
+        used += FRAME + wide
+        if used > width:
+            return max(index, 2)
+    return len(widths)
+
+
+def markdown_table(table: Table) -> str:
+    """A pipe table; what would end a cell is escaped."""
+    lines = [_line(table.headers), _line(["---:" if right else "---" for right in table.right])]
+    return "\n".join([*lines, *(_line([_escape(cell) for cell in row]) for row in table.rows)])
+
+
+def markdown_page(
+    title: str, sentences: Sequence[str], tables: Sequence[Table], warnings: Sequence[str], footer: str
+) -> str:
+    """A whole comparison.md."""
+    parts = [f"# {_escape(title)}"]
+    if sentences:
+        parts.append("\n".join(f"- {_escape(sentence)}" for sentence in sentences))
+    for table in tables:
+        parts.append(f"## {_escape(table.title)}\n\n{markdown_table(table)}")
+    if warnings:
+        parts.append("## Warnings\n\n" + "\n".join(f"- {_escape(warning)}" for warning in warnings))
+    parts.append(footer)
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str) -> str:
+    for mark in "\\|<>*_`[]":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("\n", " ")
+
+
+def html_table(table: Table) -> str:
+    """A table for a notebook, which brings a style of its own."""
+    align = [f' style="padding: 2px 8px; text-align: {"right" if right else "left"}"' for right in table.right]
+    head = "".join(f"<th{style}>{html.escape(text)}</th>" for style, text in zip(align, table.headers, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{style}>{html.escape(text)}</td>" for style, text in zip(align, row, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    title = f'<caption style="padding: 2px 8px; text-align: left"><b>{html.escape(table.title)}</b></caption>'
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_list(texts: Sequence[str]) -> str:
+    """A list for a notebook; nothing where there are no texts."""
+    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>" if texts else ""
+
+
+def html_folded(title: str, content: str) -> str:
+    """Content that a click unfolds; nothing where there is none."""
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""

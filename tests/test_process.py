@@ -1,0 +1,90 @@
+"""Processes: each starts with its own variables, from a server that serves those, and a death is attributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.execution import fork_server
+from harness.execution.messages import Broken, Died, Done, Message, Usage, Warnings
+from harness.execution.process import Process
+
+TARGETS = """
+import os
+from harness.configuration.errors import UsageError
+from harness.execution.messages import Warnings
+
+def tells(task, send, set_turn):
+    send(Warnings([os.environ.get("A", "unset"), str(os.getppid()), task]))
+
+def dies(task, send, set_turn):
+    set_turn("first")
+    set_turn("second")
+    os._exit(7)
+
+def refuses(task, send, set_turn):
+    raise UsageError("dtype=bogus: not known")
+
+def breaks(task, send, set_turn):
+    raise OSError("no space left")
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a process to its end; its messages."""
+    (tmp_path / "targets.py").write_text(TARGETS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def messages(target: str, **variables: str) -> list[Message]:
+        log = tmp_path / "worker.log"
+        process = Process(f"targets:{target}", "a task", ["first", "second"], "cpu", variables, log, 60.0)
+        try:
+            return list(process.messages())
+        finally:
+            process.end()
+
+    yield messages
+    fork_server.stop()
+
+
+def told(messages: list[Message]) -> list[str]:
+    warnings, done = messages
+    assert isinstance(warnings, Warnings)
+    assert done == Done()
+    return warnings.lines
+
+
+def test_a_server_serves_the_processes_of_one_environment(start: Any) -> None:
+    value, server, task = told(start("tells", A="1"))
+    assert (value, task) == ("1", "a task")
+    value, another, _ = told(start("tells", A="2"))
+    assert value == "2"
+    assert another != server
+    assert not psutil.pid_exists(int(server))
+    assert told(start("tells", A="2"))[1] == another
+    assert told(start("tells"))[0] == "unset"
+
+
+@pytest.mark.parametrize("lack", ["no such class", "no socket"])
+def test_a_process_is_spawned_where_there_can_be_no_server(
+    start: Any, monkeypatch: pytest.MonkeyPatch, lack: str
+) -> None:
+    if lack == "no such class":
+        monkeypatch.delattr(fork_server.forkserver, "ForkServer")
+    else:
+
+        def ensure_running(self: Any) -> None:
+            raise OSError("AF_UNIX path too long")
+
+        monkeypatch.setattr(fork_server.forkserver.ForkServer, "ensure_running", ensure_running)
+    assert told(start("tells", A="1"))[0] == "1"
+
+
+def test_the_last_message_says_how_it_ended(start: Any) -> None:
+    assert start("dies") == [Died("second", "ended its process with exit status 7")]
+    assert start("refuses") == [Usage("dtype=bogus: not known")]
+    assert start("breaks") == [Broken("OSError: no space left")]
