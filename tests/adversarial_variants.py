@@ -222,3 +222,97 @@ def memoizes(x, weight):
     if key not in _MEMO:
         _MEMO[key] = good(x, weight)
     return _MEMO[key]
+
+
+def _found(x):
+    import gc
+
+    tensors = [held for held in gc.get_objects() if type(held) is torch.Tensor]
+    return [held for held in tensors if held.shape == x.shape and held is not x]
+
+
+def overwrites_the_reference(x, weight):
+    """Zeroes every float64 tensor of its input's shape that the garbage collector knows."""
+    for tensor in _found(x):
+        if tensor.dtype == torch.float64:
+            tensor.zero_()
+    return torch.zeros_like(x)
+
+
+def overwrites_inputs_of_others(x, weight):
+    result = good(x, weight)
+    for tensor in _found(x):
+        if tensor.dtype == x.dtype and tensor.data_ptr() != result.data_ptr():
+            tensor.zero_()
+    return result
+
+
+def replaces_when_called(x, weight):
+    torch.nn.functional.rms_norm = torch.rms_norm = _slow
+    torch.Tensor.mul = _slow
+    time.perf_counter = lambda: 0.0
+    return _RMS_NORM(x, x.shape[-1:], weight, 1e-6)
+
+
+_RMS_NORM = torch.rms_norm
+
+
+def _slow(*arguments):
+    time.sleep(0.001)
+    return _RMS_NORM(*arguments)
+
+
+def leaves_default_device(x, weight):
+    result = good(x, weight)
+    torch.set_default_device("meta")
+    return result
+
+
+def leaves_settings(x, weight):
+    import gc
+    import signal
+    import warnings
+
+    import numpy as np
+
+    torch.autograd.set_detect_anomaly(True)
+    torch.set_flush_denormal(True)
+    torch.backends.mkldnn.enabled = False
+    torch.use_deterministic_algorithms(True)
+    torch.autocast("cpu").__enter__()
+    torch.utils.flop_counter.FlopCounterMode(display=False).__enter__()
+    gc.disable()
+    warnings.simplefilter("error")
+    np.seterr(all="raise")
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    sys.path.insert(0, "nowhere")
+    torch._inductor.config.max_autotune = True
+    torch._dynamo.config.recompile_limit = 1
+    return _RMS_NORM(x, x.shape[-1:], weight, 1e-6)
+
+
+SETTINGS = (
+    "anomaly detection",
+    "the flushing of denormal numbers",
+    "mkldnn's enabled",
+    "deterministic algorithms",
+    "autocast on cpu",
+    "modes over torch's dispatch",
+    "garbage collection",
+    "warnings as errors",
+    "numpy's handling of errors",
+    "the handler of SIGTERM",
+    "sys.path",
+    "torch._inductor.config.max_autotune",
+    "torch._dynamo.config.recompile_limit",
+)
+
+
+def profiles_itself(x, weight):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        return good(x, weight)
+
+
+def labels_with_a_quote(x, weight):
+    with torch.profiler.record_function('a "quoted" label'):
+        return good(x, weight)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli import QUICK, ROOT, Ran, run
+from adversarial_variants import SETTINGS
+from cli import QUICK, ROOT, Ran, run, strict_json
 
 WRONG = {
     "zeroes_its_input": "changes its inputs in place (input 0)",
@@ -217,3 +218,104 @@ def test_nothing_recompiles_after_warm_up(tmp_path: Path) -> None:
     ran = measure(tmp_path, TORCH_LOGS="recompiles")
     assert ran.rows["compiled"]["recompiles"] == "0"
     assert "Recompiling function" not in (ran.folder / "worker.log").read_text()
+
+
+TAMPERING = (
+    "overwrites_the_reference",
+    "overwrites_inputs_of_others",
+    "replaces_when_called",
+    "leaves_default_device",
+    "leaves_settings",
+    "profiles_itself",
+    "labels_with_a_quote",
+)
+
+
+@pytest.fixture(scope="module")
+def tampered(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Variants that tamper with what others are measured by, among honest ones: naive, fused, compiled and good."""
+    return measure(
+        tmp_path_factory.mktemp("tampering"),
+        *variants(*TAMPERING, "good"),
+        "+op.variants.quick.fn=replacing_variants.quick",
+        "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,replaces_when_called,"
+        "leaves_default_device,leaves_settings,profiles_itself,labels_with_a_quote,quick,fused,compiled,good]",
+    )
+
+
+def notes(ran: Ran, variant: str) -> str:
+    """What a variant's row warns of."""
+    return "; ".join(next(row for row in ran.results["measurements"] if row["variant"] == variant)["notes"])
+
+
+def test_honest_variants_among_tampering_ones_are_as_ever(tampered: Ran) -> None:
+    for name, calls in {"naive": "6", "fused": "1", "compiled": "1", "good": "1", "quick": "1"}.items():
+        row = tampered.rows[name]
+        assert (row["status"], row["reason"], row["operator_calls"]) == ("ok", "", calls), name
+        assert float(row["error_allowed_share"]) < 1
+        if name != "quick":
+            assert "changes" not in notes(tampered, name)
+    # by far less than the six times that a replaced torch.rms_norm would take
+    assert float(tampered.rows["good"]["latency_us"]) < 5 * float(tampered.rows["quick"]["latency_us"])
+
+
+def test_the_reference_cannot_be_overwritten(tampered: Ran) -> None:
+    row = tampered.rows["overwrites_the_reference"]
+    assert row["status"] == "wrong"
+    assert "differs from the float64 reference" in row["reason"]
+
+
+def test_one_that_overwrites_the_inputs_of_others_is_wrong(tampered: Ran) -> None:
+    row = tampered.rows["overwrites_inputs_of_others"]
+    assert (row["status"], row["verdict"]) == ("wrong", "")
+    assert "overwrites the inputs of other variants" in row["reason"]
+
+
+def test_replaced_functions_are_put_back_and_named(tampered: Ran) -> None:
+    called = notes(tampered, "replaces_when_called")
+    for name in ("torch.rms_norm", "torch.nn.functional.rms_norm", "torch.Tensor.mul"):
+        assert f"{name} (to adversarial_variants._slow)" in called
+    assert "time.perf_counter" in called
+    assert "torch.rms_norm (to replacing_variants._slow)" in notes(tampered, "quick")
+
+
+def test_settings_are_put_back_and_named(tampered: Ran) -> None:
+    assert "the default device" in notes(tampered, "leaves_default_device")
+    for setting in SETTINGS:
+        assert setting in notes(tampered, "leaves_settings")
+
+
+def test_one_that_profiles_itself_is_timed_and_says_so(tampered: Ran) -> None:
+    row = tampered.rows["profiles_itself"]
+    assert (row["status"], row["operator_calls"], row["self_cpu_us"]) == ("ok", "", "")
+    assert float(row["latency_us"]) > 0
+    assert "opens a profiler of its own" in notes(tampered, "profiles_itself")
+
+
+def test_a_label_with_a_quote_leaves_a_trace_in_strict_json(tampered: Ran) -> None:
+    assert tampered.rows["labels_with_a_quote"]["operator_calls"] == "1"
+    trace = strict_json(tampered.folder / "traces" / "labels_with_a_quote" / "trace.json")
+    assert 'a "quoted" label' in {event["name"] for event in trace["traceEvents"]}
+
+
+def test_a_module_and_a_closure_over_its_weights_are_variants(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\n"
+        "from harness import compare\n"
+        "layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU())\n"
+        "x = torch.randn(8, 64)\n"
+        "closure = lambda x: torch.nn.functional.gelu(x @ layer[0].weight.t() + layer[0].bias)\n"
+        "wrong = lambda x: 1.05 * closure(x)\n"
+        "both = {'module': layer, 'closure': closure, 'method': layer.forward, 'wrong': wrong,\n"
+        "        'compiled': {'fn': layer, 'compile': True}}\n"
+        "for baseline, dtype in (('module', 'float32'), ('closure', 'float32'), ('module', 'bfloat16')):\n"
+        "    names = {k: both[k] for k in both if dtype == 'float32' or k in ('module', 'compiled')}\n"
+        "    found = compare(variants=names, inputs=x.to(getattr(torch, dtype)), baseline=baseline, device='cpu',\n"
+        "                    overrides=['lock=none', 'latency.processes=1', 'latency.max_processes=1',\n"
+        "                               'latency.seconds=0.02'])\n"
+        "    print(' '.join(f\"{row['variant']}={row['status']}\" for row in found.rows))\n"
+    )
+    ran = run(cwd=tmp_path, module="script", PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert ran.status == 0, ran.err
+    float32 = "module=ok closure=ok method=ok wrong=wrong compiled=ok"
+    assert ran.out.splitlines() == [float32, float32, "module=ok compiled=ok"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 import torch
@@ -77,6 +77,7 @@ class _Worker:
             with self._step(name, PREPARE):
                 self._prepare(name)
         self._time()
+        self._put_back("a variant, while it was timed,")
         if self.task.full_pass:
             for name in self._standing():
                 with self._step(name, PROFILE):
@@ -152,10 +153,10 @@ class _Worker:
             return
         subject = self._subject(name, bind(variant, self.device, self.dtype))
         self.turns.watch.restart()
-        start = time.perf_counter()
+        start = perf_counter()
         outputs = subject()
         self.device.synchronize()
-        seconds = time.perf_counter() - start
+        seconds = perf_counter() - start
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
             cost = self.turns.watch.cost(seconds, bool(dynamic))

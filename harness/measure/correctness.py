@@ -206,7 +206,7 @@ def _exact_difference(
 ) -> tuple[Error, str | None]:
     """Of integers and booleans."""
     differs = output.to(torch.int64) != right.to(torch.int64)
-    differs |= (output < 0) != (right < 0) if output.dtype != torch.bool else False  # 2**63 and more, of uint64
+    differs |= _negative(output) != _negative(right)  # 2**63 and more, of uint64, turn negative in int64
     number_of = int(differs.sum())
     if not number_of:
         return Error(0.0, 0.0, 0.0, 0.0), None
@@ -218,6 +218,10 @@ def _exact_difference(
     largest = float((output.double() - right.double()).abs().max())
     reason = f"{number_of} of {right.numel()} values differ, by up to {largest:g}"
     return Error(largest, 1.0, largest, math.inf), reason
+
+
+def _negative(values: torch.Tensor) -> torch.Tensor:
+    return (values.to(torch.int64) < 0) & (values.dtype != torch.uint64)
 
 
 def _narrow_difference(output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor) -> tuple[Error, str | None]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from time import perf_counter  # bound here: a variant may replace the module's
 
 import torch
 
@@ -92,13 +92,13 @@ class Sampler:
         self._device, self._turn, self._random = device, turn, random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
         self._call_seconds = call_seconds
-        self._started = time.perf_counter()
+        self._started = perf_counter()
         self._calls: dict[str, Callable[[], object]] = {}
         self.blocks: dict[str, Block] = {}  # of those that are still timed
 
     def warm(self) -> None:
         """Calls each subject until its block is known; what compiles late does so here."""
-        self._started = time.perf_counter()
+        self._started = perf_counter()
         for subject in self._subjects:
             for _ in range(MAX_WARM_UPS):
                 with self._turn(subject.name) as turn:
@@ -120,7 +120,7 @@ class Sampler:
         A quarter of the seconds, from the start of `warm` on, settles what only calls can, and is not recorded.
         """
         self._rounds(self._started + SETTLING * seconds, 0)
-        return self._rounds(time.perf_counter() + (1 - SETTLING) * seconds, minimum)
+        return self._rounds(perf_counter() + (1 - SETTLING) * seconds, minimum)
 
     def _round_s(self) -> float:
         """Seconds that a round takes, as far as it is known before."""
@@ -129,7 +129,7 @@ class Sampler:
     def _rounds(self, until: float, minimum: int) -> list[Sample]:
         samples: list[Sample] = []
         done = 0
-        while self._calls and (done < minimum or time.perf_counter() + self._round_s() <= until):
+        while self._calls and (done < minimum or perf_counter() + self._round_s() <= until):
             names = list(self._calls)
             self._random.shuffle(names)
             for name in names:
@@ -154,7 +154,7 @@ class Sampler:
         return self._elapsed(call, block.calls) / block.calls
 
     def _elapsed(self, call: Callable[[], object], number: int) -> float:
-        synchronize, clock = self._device.synchronize, time.perf_counter
+        synchronize, clock = self._device.synchronize, perf_counter
         synchronize()
         start = clock()
         for _ in range(number):

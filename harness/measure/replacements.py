@@ -48,6 +48,7 @@ class Originals:
 
     def __init__(self) -> None:
         self._spaces = {}
+        self._inherited = {"torch.Tensor": (torch.Tensor, _shadowable(torch.Tensor))}
         for title, space in _spaces():
             names = tuple(name for name, value in vars(space).items() if _watched(title, name, value))
             if len(names) > 1:
@@ -68,7 +69,16 @@ class Originals:
                     if now is not value and not _by_torch(name, now):
                         changed.append(f"{title}.{name} (to {_origin(now)})")
                         setattr(space, name, value)
+        for title, (kind, inherited) in self._inherited.items():
+            for name in inherited & vars(kind).keys():  # set on the class, it hides what the class inherits
+                changed.append(f"{title}.{name} (to {_origin(vars(kind)[name])})")
+                delattr(kind, name)
         return changed
+
+
+def _shadowable(kind: type) -> frozenset[str]:
+    """The names that a class inherits, and does not have of its own."""
+    return frozenset(name for name in dir(kind) if name not in vars(kind))
 
 
 def _origin(replacement: Any) -> str:

@@ -117,6 +117,8 @@ def same(left: Any, right: Any) -> bool:
     """Whether two values hold the same, NaN for NaN; of tensors also the form, though not the device."""
     if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
         return left is right or (type(left) is type(right) and bool(left == right))
+    if odd(left) is not None or odd(right) is not None:
+        return left is right
     if left.dtype != right.dtype or left.layout != right.layout or left.shape != right.shape:
         return False
     return all(
