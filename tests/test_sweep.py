@@ -298,6 +298,7 @@ def sees(x, weight):
     assert (row["status"], row["reason"]) == ("ok", "")
 
 
+@pytest.mark.slow
 def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="hydra-submitit-launcher is not installed")
     launcher = "hydra/launcher=submitit_local"
