@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 import json
-import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
-from cli import ROOT, Ran, run
+from cli import ROOT, Ran, in_process, run
 from hydra import compose, initialize_config_dir
 
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
 from harness.diff import change
-from harness.diff.__main__ import main
 from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
 from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
@@ -97,17 +91,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def diff(*arguments: object) -> Ran:
-    """Runs the program within this process: it starts no other, and to import scipy once is enough."""
-    args = ["harness.diff", *map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", args),
-        mock.patch.dict(os.environ, COLUMNS="160"),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        status = main()
-    return Ran(status, out.getvalue(), err.getvalue(), Path.cwd())
+    return in_process(*map(str, arguments), cwd=Path(str(arguments[0])).parent, module="harness.diff", COLUMNS="160")
 
 
 def as_json(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:

@@ -188,7 +188,7 @@ def test_one_process_supports_no_verdict() -> None:
     assert (
         "1.99 to 2.01 times as fast; one process cannot tell how processes scatter" in summary.sentences(comparison)[0]
     )
-    assert "try latency.processes=3" in summary.warnings(comparison)[0]
+    assert "try latency.processes=5" in summary.warnings(comparison)[0]
 
 
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
