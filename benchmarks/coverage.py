@@ -1,10 +1,11 @@
 """Simulated coverage, false claims and power of the whole measuring procedure, stopping rule included.
 
 A process's effect is drawn from a normal distribution, from Student's t with 3 degrees of freedom, or from a
-contaminated normal (one in ten with five times the standard deviation), and scaled to the standard deviation asked
-for. The effect on a single ratio has that distribution; several ratios are differences to the effect on the baseline,
-so that they are correlated by one half. Sampling ends by the stopping rule, or where time ends it. Coverage is joint:
-the share of runs in which all intervals hold the truth. Nothing is timed; the figures depend on the seed alone.
+contaminated normal (one in ten with five times the standard deviation), and scaled to the standard deviation `sd`. The
+effect on a single ratio has that distribution; several ratios are differences to the effect on the baseline, so that
+they are correlated by one half. Sampling ends by the stopping rule, or after as many processes as the time allows.
+Coverage is joint: the share of runs in which all intervals hold the truth. Nothing is timed; the figures depend on the
+seed alone. The last lines are the table of docs/method.md.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # not all have it installed
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness need not be installed
 
 from harness.results import statistics
 from harness.results.statistics import StoppingRule
 
 DEFAULT = StoppingRule(minimum=5, maximum=12, seconds=2.5, precision=0.03, confidence=0.95)
-TAILS = ("normal", "student", "contaminated")
+TAILS = {"normal": "normal", "student": "Student's t, 3 df", "contaminated": "one in ten five times as large"}
 DEVIATIONS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1)
 COMPARISONS = (1, 3)
 BUDGETS = (6, 8, 12)  # processes that the time allows; 12 is the most there may be
 MIN_EFFECT = 0.02
-POWER = 1.1  # the true speed-up that power is told for
+POWER = 1.1  # the true speedup that power is given for
 
 Looks = dict[int, tuple[np.ndarray, np.ndarray]]  # trimmed means and standard errors, by number of processes
 
 
 @dataclass(frozen=True)
 class Paths:
-    """What is known of many runs after each number of processes, where effects have unit variance.
+    """Estimates of many runs after each number of processes, for effects of unit variance.
 
     Arrays have shape (runs, ratios); of the A/A control and of the baseline's latency (runs,).
     """
@@ -47,7 +49,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Figures:
-    """What became of the runs; shares are of runs, of claims they are of ratios."""
+    """The outcome of many runs; shares are of runs, those of claims of ratios."""
 
     coverage: float  # of all ratios jointly
     latency_coverage: float  # of the baseline's latency
@@ -76,7 +78,7 @@ def draw(
     maximum: int = DEFAULT.maximum,
     shared: bool | None = None,
 ) -> Paths:
-    """Random runs; `shared` says whether ratios share the baseline's effect, by default where there are several."""
+    """Random runs; `shared`: whether ratios share the baseline's effect, by default where there are several."""
     baseline = effects(rng, tail, (runs, 1, maximum))
     drawn = effects(rng, tail, (runs, comparisons + 1, maximum))
     if comparisons > 1 if shared is None else shared:
@@ -118,13 +120,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=40_000, help="simulated runs of each setting")
     parser.add_argument("--minimum", type=int, default=DEFAULT.minimum, help="latency.processes")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    asked = parser.parse_args()
-    rule = StoppingRule(asked.minimum, DEFAULT.maximum, DEFAULT.seconds, DEFAULT.precision, DEFAULT.confidence)
+    args = parser.parse_args()
+    rule = StoppingRule(args.minimum, DEFAULT.maximum, DEFAULT.seconds, DEFAULT.precision, DEFAULT.confidence)
     rows = []
     print("tail          sd  comparisons  budget | coverage  latency  processes  half-width | false claims  power")
     for tail in TAILS:
         for comparisons in COMPARISONS:
-            paths = draw(tail, comparisons, asked.runs, np.random.default_rng(0))
+            paths = draw(tail, comparisons, args.runs, np.random.default_rng(0))
             for deviation in DEVIATIONS:
                 for budget in BUDGETS:
                     same = procedure(paths, deviation, budget, rule)
@@ -136,8 +138,46 @@ def main() -> None:
                         f"  {same.latency_coverage:7.1%}  {same.processes:9.1f}  {same.half_width:10.1%}"
                         f" | {same.faster + same.slower:12.2%}  {power:5.0%}"
                     )
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(rows, indent=1) + "\n")
+    print("\n".join(["", *summary(rows)]))
+    if args.json is not None:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """A Markdown table: the range of each figure over standard deviations and budgets."""
+    headers = [
+        "process effects",
+        "ratios",
+        "all ratios covered",
+        "latency covered",
+        "false claims, sd to 5 %",
+        "false claims, sd 10 %",
+        "a tenth detected, sd 3 %",
+        "a tenth detected, sd 10 %",
+    ]
+    lines = [f"| {' | '.join(headers)} |", "|---" * len(headers) + "|"]
+    for tail in TAILS:
+        for comparisons in COMPARISONS:
+            group = [row for row in rows if (row["tail"], row["comparisons"]) == (tail, comparisons)]
+            claims = [(row["sd"], row["faster"] + row["slower"]) for row in group]
+            cells = [
+                TAILS[tail],
+                str(comparisons),
+                _span([row["coverage"] for row in group], 1),
+                _span([row["latency_coverage"] for row in group], 1),
+                _span([claimed for deviation, claimed in claims if deviation <= 0.05], 2),
+                _span([claimed for deviation, claimed in claims if deviation == 0.1], 2),
+                _span([row["power"] for row in group if row["sd"] == 0.03], 0),
+                _span([row["power"] for row in group if row["sd"] == 0.1], 0),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _span(shares: list[float], decimals: int) -> str:
+    """`94.2 to 96.5 %`."""
+    low, high = (f"{100 * share:.{decimals}f}" for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _looks(drawn: np.ndarray) -> Looks:

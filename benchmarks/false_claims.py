@@ -1,4 +1,4 @@
-"""A/A: comparisons of a variant with itself, at default settings; the share that is called faster or slower."""
+"""False claims: comparisons of a variant with itself at default settings, and the share called faster or slower."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ COPIES = tuple("abcdefgh")
 
 
 def main() -> None:
-    asked = options(__doc__, runs=25)
+    args = options(__doc__, runs=25)
     verdicts: Counter[str] = Counter()
     widths = []
-    for run in range(asked.runs):
+    for run in range(args.runs):
         rows = compare(
             "op=rmsnorm",
             "device=cpu",
@@ -22,7 +22,7 @@ def main() -> None:
         )
         verdicts.update(rows[copy]["verdict"] for copy in COPIES)
         widths += [float(rows[copy]["speedup_hi"]) - float(rows[copy]["speedup_lo"]) for copy in COPIES]
-        progress(f"{run + 1}/{asked.runs}: {dict(verdicts)}")
+        progress(f"{run + 1}/{args.runs}: {dict(verdicts)}")
     comparisons = sum(verdicts.values())
     claimed = verdicts["faster"] + verdicts["slower"]
     report(
@@ -32,7 +32,7 @@ def main() -> None:
             "claimed_share": claimed / comparisons,
             "median_interval_width": sorted(widths)[len(widths) // 2],
         },
-        asked.json,
+        args.json,
     )
 
 

@@ -1,8 +1,8 @@
-"""The gate between two runs: how often it fails on the same code, and how often it catches a fifth more work.
+"""The gate between two runs: how often it fails on the same code, and how often it detects a fifth more work.
 
-Fresh runs of RMSNorm at (4, 512) bfloat16 on the CPU, one after the other: one with `more` at five calls' work, one
-with `more` at six calls' work, and again. Each two consecutive runs of the same code are compared for false alarms,
-each two neighbours of different code for power. Runs are kept in --folder: what is there already is not run again.
+Fresh runs of RMSNorm at (4, 512) bfloat16 on the CPU, alternating: in one the variant `more` does the work of five
+calls, in the next of six. Consecutive runs of the same code are compared for false alarms, consecutive runs of
+different code for power. With --folder the runs are kept, and a run that is there is not repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SLOWED = "more"
 
 
 def repeated(x: torch.Tensor, weight: torch.Tensor, calls: int = 1) -> torch.Tensor:
-    """The fused variant, as often as told; only the measuring process has it on its path."""
+    """The fused variant, `calls` times; only the measuring process has this module on its path."""
     from variants.rmsnorm import fused
 
     for _ in range(calls):
@@ -39,32 +39,32 @@ def repeated(x: torch.Tensor, weight: torch.Tensor, calls: int = 1) -> torch.Ten
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="fresh runs of each code (default: %(default)s)")
-    parser.add_argument("--variants", default="naive,fused", help="measured beside it (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="where runs are kept (default: they are not)")
+    parser.add_argument("--variants", default="naive,fused", help="measured with it (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="keep the runs here")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    parser.add_argument("overrides", nargs="*", help="of each run, such as latency.seconds=2")
-    asked = parser.parse_args()
+    parser.add_argument("overrides", nargs="*", help="further keys of each run, such as latency.seconds=2")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = asked.folder or Path(temporary)
+        folder = args.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         runs: dict[str, list[Path]] = {code: [] for code in CALLS}
-        for number in range(asked.runs):
+        for number in range(args.runs):
             for code in CALLS:
-                runs[code].append(measure(folder.resolve() / f"{code}-{number}", code, asked.variants, asked.overrides))
-                progress(f"run {number + 1}/{asked.runs}: {code}")
+                runs[code].append(measure(folder.resolve() / f"{code}-{number}", code, args.variants, args.overrides))
+                progress(f"run {number + 1}/{args.runs}: {code}")
         figures = {
             "same code": compared([pair for code in CALLS for pair in pairwise(runs[code])]),
             "a fifth more work": compared(list(zip(runs["same"], runs["slower"], strict=True))),
         }
-    report(figures, asked.json)
+    report(figures, args.json)
 
 
 def measure(folder: Path, code: str, variants: str, overrides: list[str]) -> Path:
-    """One fresh run, unless it is there."""
+    """One fresh run, unless the folder has one."""
     if not (folder / "results.json").exists():
-        own = [f"+op.variants.{SLOWED}.fn=gate.repeated", f"+op.variants.{SLOWED}.args.calls={CALLS[code]}"]
+        more = [f"+op.variants.{SLOWED}.fn=gate.repeated", f"+op.variants.{SLOWED}.args.calls={CALLS[code]}"]
         chosen = f"variants=[{variants},{SLOWED}]"
-        command = [sys.executable, "-m", "harness", *CASE, *own, chosen, f"hydra.run.dir={folder}", *overrides]
+        command = [sys.executable, "-m", "harness", *CASE, *more, chosen, f"hydra.run.dir={folder}", *overrides]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
@@ -89,7 +89,7 @@ def compared(pairs: list[tuple[Path, Path]]) -> dict[str, Any]:
 
 
 def diff(old: Path, new: Path) -> tuple[int, Any]:
-    """The gate's exit status, and what it says."""
+    """The gate's exit status, and its JSON."""
     command = [sys.executable, "-m", "harness.diff", str(old), str(new), "--fail-on", "slower", "--format", "json"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):

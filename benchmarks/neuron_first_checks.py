@@ -1,13 +1,13 @@
-"""What to check first on real Trainium: whether what the harness takes from documents holds on this machine.
+"""The first checks on real Trainium: whether the assumptions of docs/neuron.md hold on this machine.
 
-    python benchmarks/neuron_first_checks.py FOLDER
-
-A line for each assumption of docs/neuron.md: `holds`, `DIFFERS` or `unseen`, and what was seen. The capture and all
-that was seen (`first_checks.json`) stay in FOLDER. It exits 0 where nothing differs.
+A line for each assumption: `holds`, `DIFFERS` or `unseen`, and what was observed. The profiler's artefacts and all
+observations (`first_checks.json`) stay in FOLDER. The exit status is 0 if nothing differs, 1 if something does, and 2
+if there is no device.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.metadata
 import inspect
@@ -21,8 +21,7 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
-from harness.devices import neuron_artefacts as capture
-from harness.devices import neuron_explorer as explorer
+from harness.devices import neuron_artefacts, neuron_explorer
 from harness.devices.neuron import Neuron
 from harness.measure import trace
 from variants.rmsnorm import fused, naive
@@ -46,7 +45,10 @@ ACTIVE = 3
 Check = Iterator[tuple[str, bool | None, Any]]  # an assumption, whether it holds (None: not seen), what was seen
 
 
-def main(folder: Path) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="for the artefacts")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     device = Neuron()
     absence = device.absence()
@@ -120,7 +122,7 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
     lanes = [event["args"]["name"] for event in written if event.get("name") in ("thread_name", "process_name")]
     named = any(str(lane).startswith("neuron_hw/NC") for lane in lanes)
     yield "trace.json has a lane neuron_hw/NC<n>:<id>", named, sorted(set(map(str, lanes)))
-    found = capture.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
+    found = neuron_artefacts.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
     yield "the capture is whole", not found.troubles, found.troubles or [file.path for file in found.files]
     count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
     yield "naive RMSNorm is six executions a call", count == 6 * ACTIVE, f"{count / ACTIVE:g} per call"
@@ -136,10 +138,10 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
 
 def summary(folder: Path) -> Check:
     """The shape and the units of neuron-explorer's summary."""
-    found = explorer.summarize(folder / "naive", timeout_s=600)
-    shares = [value for name, value in found.metrics.items() if name in explorer.PERCENT]
+    found = neuron_explorer.summarize(folder / "naive", timeout_s=600)
+    shares = [value for name, value in found.metrics.items() if name in neuron_explorer.PERCENT]
     yield "its percentages are shares of one", max(shares) <= 100 if shares else None, shares
-    known = set(found.metrics) == set(explorer.COLUMNS) if found.metrics else None
+    known = set(found.metrics) == set(neuron_explorer.COLUMNS) if found.metrics else None
     yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
 
 
@@ -184,6 +186,4 @@ def _close(left: float, right: float) -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """The table of the whole library in docs/operations.md: every operation at its own dims, measured on this machine.
 
-python benchmarks/operations.py; with names of operations, and --page, a part of it on another page.
+With names of operations and --page, a part of the library on another page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from programs import ROOT, progress
 
 from harness import compare
-from harness.configuration import compose as library
+from harness.configuration.compose import names
 from harness.report import formatting, rendering
 from harness.report.notebook import Comparison
 from harness.report.tables import Table
@@ -23,29 +23,30 @@ MODES = ("forward", "forward_backward")
 
 
 def main() -> None:
-    asked = options()
-    tables, machine = [], ""
-    for mode in asked.modes:
-        found = []
-        for op in asked.operations:
-            measured = compare(op, dtype=asked.dtype, mode=mode, device=asked.device, overrides=asked.overrides)
+    args = options()
+    sections = []
+    machine = ""
+    for mode in args.modes:
+        results = []
+        for op in args.operations:
+            measured = compare(op, dtype=args.dtype, mode=mode, device=args.device, overrides=args.overrides)
             progress(f"{op} {mode}: {measured.document['stopped']}")
-            found.append(measured)
-        tables.append(f"### {mode}\n\n{rendering.markdown_table(table(found))}")
-        machine = where(found[0])
-    text = asked.page.read_text(encoding="utf-8")
-    made = "\n\n".join([START, machine, *tables, END])
-    text, places = re.subn(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: made, text, flags=re.S)
-    if places != 1:
-        raise SystemExit(f"{asked.page}: expected one {START} … {END}")
-    asked.page.write_text(text, encoding="utf-8")
+            results.append(measured)
+        sections.append(f"### {mode}\n\n{rendering.markdown_table(table(results))}")
+        machine = machine_of(results[0])
+    text = args.page.read_text(encoding="utf-8")
+    block = "\n\n".join([START, machine, *sections, END])
+    text, count = re.subn(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: block, text, flags=re.S)
+    if count != 1:
+        raise SystemExit(f"{args.page}: expected one {START} … {END}")
+    args.page.write_text(text, encoding="utf-8")
 
 
 def options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [name for name in library.names() if "/" not in name]
-    parser.add_argument("operations", nargs="*", default=names, metavar="OP", help="default: the whole library")
+    library = [name for name in names() if "/" not in name]
+    parser.add_argument("operations", nargs="*", default=library, metavar="OP", help="default: the whole library")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "operations.md")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--device", default="auto")
@@ -54,11 +55,11 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def table(found: list[Comparison]) -> Table:
+def table(results: list[Comparison]) -> Table:
     """A row for each variant of each operation; the operation stands in the first of its rows."""
     headers = ["Operation", "Dims", "Variant", "Latency", "Speedup", "Verdict", "Operator calls", "Of the bound"]
     rows = []
-    for measured in found:
+    for measured in results:
         case, shown = measured.document["case"], measured.rows
         dims = " ".join(f"{name}={size}" for name, size in case["dims"].items())
         texts = [
@@ -79,8 +80,8 @@ def share(value: float | None, bound: str | None) -> str:
     return formatting.NOTHING if value is None else f"{formatting.digits(100 * value, 2)}% ({bound})"
 
 
-def where(measured: Comparison) -> str:
-    """What the table was made on, and how."""
+def machine_of(measured: Comparison) -> str:
+    """The machine and the settings of the table."""
     document, device, environment = measured.document, measured.document["device"], measured.document["environment"]
     peaks = device.get("peaks")
     roof = ""

@@ -1,4 +1,4 @@
-"""What a person writes by hand to learn what the main job tells: variants checked, timed, profiled and charted."""
+"""What a person would write by hand in place of the main job: variants checked, timed, profiled and charted."""
 
 from __future__ import annotations
 

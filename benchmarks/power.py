@@ -25,19 +25,19 @@ LARGE = [
 
 
 def main() -> None:
-    asked = options(__doc__, runs=40)
+    args = options(__doc__, runs=40)
     figures = {}
     for name, overrides in {"(4, 512) bfloat16": SMALL, "(2048, 2048) float32": LARGE}.items():
         verdicts: Counter[str] = Counter()
-        for run in range(asked.runs):
+        for run in range(args.runs):
             verdicts[compare("op=rmsnorm", "device=cpu", *overrides)["more"]["verdict"]] += 1
-            progress(f"{name} {run + 1}/{asked.runs}: {dict(verdicts)}")
+            progress(f"{name} {run + 1}/{args.runs}: {dict(verdicts)}")
         figures[name] = {
             "verdicts": dict(verdicts),
-            "slower_share": verdicts["slower"] / asked.runs,
-            "faster_share": verdicts["faster"] / asked.runs,
+            "slower_share": verdicts["slower"] / args.runs,
+            "faster_share": verdicts["faster"] / args.runs,
         }
-    report(figures, asked.json)
+    report(figures, args.json)
 
 
 if __name__ == "__main__":

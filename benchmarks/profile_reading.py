@@ -1,4 +1,4 @@
-"""Reading a profile of 100,000 operators: the harness's own way beside torch's key_averages(), in fresh processes."""
+"""Reading a profile of 100,000 operators: the harness relative to torch's key_averages(), each in fresh processes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ OPERATORS = 100_000
 
 
 def main() -> None:
-    asked = options(__doc__, runs=3)
-    ways = {way: [script("profile_reading.py", way) for _ in range(asked.runs)] for way in ("harness", "torch")}
+    args = options(__doc__, runs=3)
+    ways = {way: [script("profile_reading.py", way) for _ in range(args.runs)] for way in ("harness", "torch")}
     best = {way: {key: min(run[key] for run in runs) for key in runs[0]} for way, runs in ways.items()}
     report(
         {
@@ -24,7 +24,7 @@ def main() -> None:
             "time_ratio": best["harness"]["seconds"] / best["torch"]["seconds"],
             "memory_ratio": best["harness"]["bytes"] / best["torch"]["bytes"],
         },
-        asked.json,
+        args.json,
     )
 
 
@@ -60,4 +60,7 @@ def peak() -> int:
 
 
 if __name__ == "__main__":
-    measure(sys.argv[1]) if sys.argv[1:] in (["harness"], ["torch"]) else main()
+    if sys.argv[1:] in (["harness"], ["torch"]):
+        measure(sys.argv[1])
+    else:
+        main()

@@ -1,4 +1,4 @@
-"""What the benchmarks share: runs of the harness, runs of a plain script, and the printing of figures."""
+"""What the benchmarks share: runs of the harness and of scripts, and the printing of figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent
-sys.path.insert(0, str(ROOT))  # not all have it installed
+sys.path.insert(0, str(ROOT))  # the harness need not be installed
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -24,7 +24,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def compare(*overrides: str) -> dict[str, dict[str, str]]:
-    """Runs the harness at its default settings, but for `overrides`; its comparison.csv by variant."""
+    """Runs the harness at its default settings except for `overrides`; returns its comparison.csv by variant."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "harness", *overrides, f"hydra.run.dir={folder}/run"]
         done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
@@ -35,22 +35,25 @@ def compare(*overrides: str) -> dict[str, dict[str, str]]:
 
 
 def script(name: str, *arguments: str) -> Any:
-    """Runs a script of this folder in a fresh process; what it prints, as JSON."""
+    """Runs a script of this folder in a fresh process; returns the JSON of its last line."""
     command = [sys.executable, str(HERE / name), *arguments]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def options(description: str, runs: int) -> argparse.Namespace:
-    """The command line of a benchmark: how many runs, and where its JSON goes."""
+def options(description: str, runs: int, minimum: int = 1) -> argparse.Namespace:
+    """The command line of a benchmark: how many runs, at least `minimum`, and where its JSON goes."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=runs, help="fresh runs of each program (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.runs < minimum:
+        parser.error(f"--runs={args.runs}: expected {minimum} or more")
+    return args
 
 
 def report(figures: dict[str, Any], path: Path | None) -> None:
-    """Prints the figures as JSON, and writes them where asked for."""
+    """Prints the figures as JSON, and writes them to `path` if given."""
     text = json.dumps(figures, indent=1)
     print(text)
     if path is not None:

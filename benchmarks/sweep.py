@@ -1,11 +1,10 @@
-"""What a sweep costs beyond its measuring: a process a case, the program around it, its memory, and gathering.
+"""What a sweep costs beyond measuring: a process per case, the program around it, its memory, and collecting results.
 
-- process: a share of a case in a process of its own, as the harness runs it, against the same work inside a process
-  that has torch already; alternating, the medians' difference.
-- sweep: one sweep of --cases cases, run within this process, with an empty compile cache, as new shapes have it, and
-  once more; the share of its time outside the measuring of cases, and the resident memory after each case against the
-  first tenth of them.
-- gathering: --finished copies of a finished case; sweep.csv, charts and page against pandas reading the same files.
+- process: one process's part of a case in a fresh process, as the harness runs it, and within a process that has
+  imported torch; alternating, the difference of the medians.
+- sweep: a sweep of --cases cases within this process, with an empty compile cache, as for new shapes, and once more:
+  the share of its time outside the measuring of cases, and the growth of resident memory after the first tenth of them.
+- collecting: --finished copies of a finished case: sweep.csv, charts and page, relative to pandas reading their tables.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="of the process (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=64, help="of the sweep at default settings (default: %(default)s)")
     parser.add_argument("--brief", type=int, default=200, help="of the sweep for memory (default: %(default)s)")
-    parser.add_argument("--finished", type=int, default=10_000, help="cases to gather (default: %(default)s)")
+    parser.add_argument("--finished", type=int, default=10_000, help="cases to collect (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     os.environ["CI"] = "true"
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
-        if asked.cases:
-            figures["sweep"] = swept(asked.cases)
-            figures["sweep, once more"] = swept(asked.cases)
-        if asked.brief:
-            figures["brief sweep"] = swept(asked.brief, *BRIEF)
-        if asked.runs:
-            figures["process"] = process(asked.runs)
-        if asked.finished:
-            figures["gathering"] = gathering(asked.finished)
-    report(figures, asked.json)
+        if args.cases:
+            figures["sweep"] = swept(args.cases)
+            figures["sweep, once more"] = swept(args.cases)
+        if args.brief:
+            figures["brief sweep"] = swept(args.brief, *BRIEF)
+        if args.runs:
+            figures["process"] = process(args.runs)
+        if args.finished:
+            figures["collecting"] = collecting(args.finished)
+    report(figures, args.json)
 
 
 def sweep(cases: int, *overrides: str) -> Path:
@@ -70,8 +69,8 @@ def sweep(cases: int, *overrides: str) -> Path:
 
 
 def swept(cases: int, *overrides: str) -> dict[str, float]:
-    """The time and the memory of a sweep, of which measuring is told apart."""
-    from harness.execution import run_case as runner
+    """The time and the memory of a sweep, with measuring separate."""
+    from harness.execution import run_case
 
     own = psutil.Process()
     seconds: list[float] = []
@@ -89,7 +88,7 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
         return measure
 
-    with replaced(runner, "measure", timed):
+    with replaced(run_case, "measure", timed):
         start = time.perf_counter()
         sweep(cases, *overrides)
         whole = time.perf_counter() - start
@@ -105,7 +104,7 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 
 def process(runs: int) -> dict[str, float]:
-    """One process's share of a case, in a process of its own and within this one."""
+    """One process's part of a case, in a fresh process and within this one."""
     from harness.execution import sampling, worker
     from harness.execution.messages import Broken, Died
     from harness.execution.process import Process
@@ -113,48 +112,48 @@ def process(runs: int) -> dict[str, float]:
 
     tasks: list[Any] = []
 
-    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-        def made(**arguments: Any) -> Any:
+    def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(**arguments: Any) -> Any:
             tasks.append(function(**arguments))
             return tasks[-1]
 
-        return made
+        return record
 
-    with replaced(sampling, "Task", kept):
+    with replaced(sampling, "Task", recorded):
         sweep(1, *BRIEF)
     task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
 
-    def apart() -> None:
-        mine = Process(
+    def fresh() -> None:
+        child = Process(
             "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
         )
-        for message in mine.messages():
+        for message in child.messages():
             assert not isinstance(message, (Died, Broken)), message
-        mine.end()
+        child.end()
 
     def within() -> None:
         worker.run(task, lambda message: None, lambda name: None)
 
-    took: dict[Callable[[], None], list[float]] = {apart: [], within: []}
+    took: dict[Callable[[], None], list[float]] = {fresh: [], within: []}
     for _ in range(runs + 1):  # the first warms up
         for way, seconds in took.items():
             start = time.perf_counter()
             way()
             seconds.append(time.perf_counter() - start)
     medians = {way.__name__: statistics.median(seconds[1:]) for way, seconds in took.items()}
-    return {**medians, "cost_seconds": medians["apart"] - medians["within"]}
+    return {**medians, "cost_seconds": medians["fresh"] - medians["within"]}
 
 
-def gathering(cases: int) -> dict[str, float]:
-    """Gathering finished cases, against pandas that reads their tables."""
+def collecting(cases: int) -> dict[str, float]:
+    """Collecting finished cases, relative to pandas reading their tables."""
     import pandas
 
     from harness.report.sweep_report import gather
     from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
-    made = plan.read(folder)
-    one = made.cases[0]
+    planned = plan.read(folder)
+    one = planned.cases[0]
     copies = [
         dataclasses.replace(
             one, folder=f"{number:05d}", swept={"op.dims.hidden": number}, dims={**one.dims, "hidden": number}
@@ -168,7 +167,7 @@ def gathering(cases: int) -> dict[str, float]:
         (folder / copy.folder / "comparison.csv").write_text(
             text.replace("forward,4,16,", f"forward,4,{copy.dims['hidden']},")
         )
-    dataclasses.replace(made, cases=tuple(copies)).write(folder)
+    dataclasses.replace(planned, cases=tuple(copies)).write(folder)
     progress(f"{cases:,} cases are there")
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""The yardstick: RMSNorm's variants by torch.utils.benchmark, one after the other, as its tutorial shows."""
+"""RMSNorm's variants timed by torch.utils.benchmark, one after the other, as its tutorial shows."""
 
 from __future__ import annotations
 

@@ -1,23 +1,41 @@
-"""The program as a user runs it: a process, its exit status, its files."""
+"""The program as a user runs it: its exit status, what it prints, its files; as a process or within this one."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
+import logging
 import os
+import runpy
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobRuntime
+from hydra.version import VersionBase
 
 ROOT = Path(__file__).parent.parent
 
-# One short process in place of several: for tests that look at anything but statistics
-QUICK = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05")
-# The same within the tests' own process, beside which others run
-BRIEF = ("device=cpu", "worker.threads=1", "lock=none", *QUICK[:2], "latency.seconds=0.01")
+# Peaks so high that no variant comes near, and none are measured
+PEAKS = ("roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15")
+# One short process in place of several: for tests that look at anything but statistics. QUICK draws no chart.
+SHORT = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05")
+QUICK = (*SHORT, *PEAKS, "report.charts=[]")
+# The same for `compare`, on one thread
+BRIEF = ("device=cpu", "worker.threads=1", "lock=none", *SHORT[:2], "latency.seconds=0.01", "report.charts=[]")
+
+HYDRAS_OWN = (GlobalHydra, HydraConfig, JobRuntime, VersionBase)  # what Hydra keeps for a process
 
 
 @dataclass
@@ -98,3 +116,49 @@ def run(
         check=False,
     )
     return Ran(done.returncode, done.stdout or "", done.stderr, cwd)
+
+
+def in_process(*arguments: str, cwd: Path, module: str = "harness", **variables: str) -> Ran:
+    """Runs `python -m MODULE ARGUMENTS` in `cwd` within this process, which has the imports and the fork server warm.
+
+    For what is not about processes: it costs a tenth of one. The measuring processes are the program's own, and find
+    modules in `cwd` and in tests/. The fork server keeps the environment of the first run: `variables` reach only the
+    command line, and the processes of a device that spawns them.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    path = variables.get("PYTHONPATH", "")
+    with (
+        _as_found(cwd),
+        mock.patch.dict(os.environ, {"CI": "true", **variables}),
+        mock.patch.object(sys, "argv", [module, *arguments]),
+        mock.patch.object(sys, "path", [str(cwd), *filter(None, path.split(os.pathsep)), *sys.path]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    return Ran(status, out.getvalue(), err.getvalue(), cwd)
+
+
+@contextlib.contextmanager
+def _as_found(cwd: Path) -> Iterator[None]:
+    """Works in `cwd`, and puts back what Hydra sets for a whole process."""
+    root, before = logging.getLogger(), Path.cwd()
+    handlers, level = root.handlers[:], root.level
+    instances: dict[type, Any] = Singleton._instances
+    kept = {kind: instances.pop(kind) for kind in HYDRAS_OWN if kind in instances}
+    os.chdir(cwd)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)  # runpy: it is imported
+            yield
+    finally:
+        os.chdir(before)
+        for kind in HYDRAS_OWN:
+            instances.pop(kind, None)
+        instances.update(kept)
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,19 +1,89 @@
-"""Fixtures that several test files share."""
+"""Folders of the session's own, results that its processes share, and fixtures that several test files use."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+import neuroncore
 import pytest
-from cli import QUICK, Ran, run
+from cli import ROOT, SHORT, Ran, run
+from filelock import FileLock
+
+Result = TypeVar("Result")
+Shared = Callable[[str, Callable[[Path], Result]], Result]
+
+FOLDER = "VARIANT_HARNESS_TESTS"  # the variable that tells xdist's workers the folder of the session
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives the session caches of its own, before anything is imported that reads where they are.
+
+    xdist's workers inherit all but the folder of locks: each of them measures while the others do.
+    """
+    if not hasattr(config, "workerinput"):
+        folder = Path(tempfile.mkdtemp(prefix="variant-harness-tests-"))
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ |= {
+            FOLDER: str(folder),
+            neuroncore.CACHE_VARIABLE: str(neuroncore.cache_folder()),  # compiled for these tests alone: is kept
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of compiling processes for a kernel or two
+        }
+    locks = Path(os.environ[FOLDER], "run", os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    locks.mkdir(parents=True)
+    locks.chmod(0o700)  # platformdirs takes no other
+    os.environ["XDG_RUNTIME_DIR"] = str(locks)
 
 
 @pytest.fixture(scope="session")
-def main_job(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """`python -m harness op=rmsnorm device=cpu`, once for all tests that look at what it leaves."""
-    ran = run("op=rmsnorm", "device=cpu", *QUICK, cwd=tmp_path_factory.mktemp("main"))
-    assert ran.status == 0, ran.err
-    return ran
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """`shared(name, make)` is what `make(folder)` returned, called once in the session and not once in each worker.
+
+    The others wait for it and get a copy (pickled), as xdist's documentation shows; the folder belongs to all, so
+    tests only read it.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def shared(name: str, make: Callable[[Path], Result]) -> Result:
+        folder, kept = root / "shared" / name, root / "shared" / f"{name}.pickle"
+        kept.parent.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with FileLock(root / "shared" / f"{name}.lock"):
+            if not kept.exists():
+                result = make(folder)
+                kept.write_bytes(pickle.dumps(result))
+            return pickle.loads(kept.read_bytes())
+
+    return shared
+
+
+@pytest.fixture(scope="session")
+def main_job(shared: Shared) -> Ran:
+    """`python -m harness op=rmsnorm device=cpu`, a process as users start it, with peaks measured and charts drawn.
+
+    At its end the command line writes into `imported.txt` whether it had imported torch.
+    """
+
+    def make(folder: Path) -> Ran:
+        (folder / "sitecustomize.py").write_text(
+            "import atexit, sys\n"
+            "if sys.argv[:1] == ['-m']:\n"
+            "    atexit.register(lambda: print('torch' in sys.modules, file=open('imported.txt', 'w')))\n"
+        )
+        ran = run("op=rmsnorm", "device=cpu", *SHORT, cwd=folder, PYTHONPATH=f"{ROOT}:{folder}")
+        assert ran.status == 0, ran.err
+        return ran
+
+    return shared("main_job", make)
 
 
 @pytest.fixture

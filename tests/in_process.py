@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hydra.core.hydra_config import HydraConfig
+from cli import in_process
 
-import harness.__main__ as program
 from harness.configuration.errors import CaseError
 from harness.report import sweep_report
 
@@ -43,31 +37,16 @@ def say(arguments: list[str], folder: Path) -> Said:
         cases.append(arguments)
         raise CaseError(STUB)
 
-    out = io.StringIO()
-    err = io.StringIO()
-    cwd = os.getcwd()
-    handlers = logging.getLogger().handlers[:]
-    HydraConfig.instance().cfg = None
-    os.chdir(folder)
-    try:
-        with (
-            mock.patch.dict(os.environ),
-            mock.patch.object(sys, "argv", ["harness", *arguments]),
-            mock.patch("harness.execution.run_case.run_case", measure),
-            mock.patch.object(sweep_report, "close", lambda folder, status: status),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            status = program.main()
-    finally:
-        os.chdir(cwd)
-        logging.getLogger().handlers[:] = handlers
-        HydraConfig.instance().cfg = None
-    said = err.getvalue().strip()
+    with (
+        mock.patch("harness.execution.run_case.run_case", measure),
+        mock.patch.object(sweep_report, "close", lambda folder, status: status),
+    ):
+        ran = in_process(*arguments, cwd=folder)
+    said = ran.err.strip()
     assert "Traceback" not in said, said
     if cases:
-        assert status == 1 and STUB in said, (status, said)
+        assert ran.status == 1 and STUB in said, (ran.status, said)
     else:
-        assert status == 2, (status, said)
+        assert ran.status == 2, (ran.status, said)
         assert said.startswith("error: ") and len(said.splitlines()) == 1, said
     return Said(len(cases), said)

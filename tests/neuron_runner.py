@@ -8,7 +8,7 @@ from typing import Any
 
 import neuroncore
 import pytest
-from cli import QUICK, ROOT, Ran, run
+from cli import QUICK, ROOT, Ran, in_process, run
 
 SIX = ("aten::mul", "aten::mean", "aten::add", "aten::rsqrt", "aten::_fused_rms_norm", "graph")
 
@@ -29,7 +29,12 @@ def on_core(*arguments: str, cwd: Path, module: str = "harness", explorer: str |
 
 
 def of_package(variables: dict[str, str], *arguments: str, cwd: Path, module: str = "harness") -> Ran:
-    """Runs the program with one of the packages of that name: those of neuroncore's environments."""
+    """Runs the program with one of the packages of that name: those of neuroncore's environments.
+
+    The command line runs within this process; what it measures is spawned, and has the package. Other modules import
+    it themselves, and are processes.
+    """
     variables = variables | {"PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], str(ROOT)])}
-    quick = QUICK if module == "harness" else ()
-    return run(*arguments, *quick, cwd=cwd, module=module, **variables)
+    if module == "harness":
+        return in_process(*arguments, *QUICK, cwd=cwd, **variables)
+    return run(*arguments, cwd=cwd, module=module, **variables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -12,14 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli import Ran, run
+from cli import ROOT, Ran, in_process, run
 from hydra import compose, initialize_config_dir
 
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import directory, parse, resolved
-from harness.diff.difference import Settings, VariantDifference, difference, refused
+from harness.diff import change
+from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
 from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
+from harness.results.statistics import Interval
 
 Document = dict[str, Any]
 Make = Callable[..., Path]
@@ -79,31 +82,31 @@ def document(
 def make(tmp_path: Path) -> Make:
     """Writes results into a folder of its name, and returns the folder."""
 
-    def made(name: str, *contents: Document) -> Path:
+    def write(name: str, *contents: Document) -> Path:
         for number, content in enumerate(contents):
             storage.write(tmp_path / name / (str(number) if len(contents) > 1 else ""), content)
         return tmp_path / name
 
-    return made
+    return write
 
 
 def diff(*arguments: object) -> Ran:
-    return run(*map(str, arguments), cwd=Path(str(arguments[0])).parent, module="harness.diff", COLUMNS="160")
+    return in_process(*map(str, arguments), cwd=Path(str(arguments[0])).parent, module="harness.diff", COLUMNS="160")
 
 
-def told(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:
-    """The exit status and what the program says in JSON."""
+def as_json(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:
+    """The exit status, and the JSON."""
     ran = diff(old, new, "--format", "json", *arguments)
     assert ran.status in (0, 1), ran.err
     return ran.status, json.loads(ran.out)
 
 
 def compared(old: Path, new: Path, settings: Settings = USUAL) -> dict[str, VariantDifference]:
-    """The same without a process: for properties that take many comparisons."""
+    """The variants of the first case, without the command line: for properties that take many comparisons."""
     return {row.name: row for row in difference(old, new, settings).cases[0].variants}
 
 
-def test_runs_of_the_same_code_never_fail_the_gate(make: Make) -> None:
+def test_the_same_code_never_fails_the_gate(make: Make) -> None:
     runs = [make(f"run{seed}", document(seed=seed, scatter=0.02)) for seed in range(5)]
     for old in runs:
         for new in runs:
@@ -111,13 +114,13 @@ def test_runs_of_the_same_code_never_fail_the_gate(make: Make) -> None:
 
 
 @pytest.mark.parametrize("name", LATENCY_US)
-def test_a_fifth_slower_is_slower_and_only_there(make: Make, name: str) -> None:
+def test_only_the_slower_variant_is_slower(make: Make, name: str) -> None:
     for seed in range(3):
         old, new = make("old", document(seed=seed)), make("new", document(seed=100 + seed, slower={name: 1.2}))
         rows = compared(old, new)
         assert rows[name].verdict == "slower"
-        change = rows[name].change
-        assert change and change.relative and change.relative.value == pytest.approx(1.2, rel=0.05)
+        found = rows[name].change
+        assert found and found.relative and found.relative.value == pytest.approx(1.2, rel=0.05)
         assert {row.verdict for row in rows.values() if row.name != name} <= {"same", "unclear"}
         assert compared(new, old)[name].verdict == "faster"
 
@@ -131,14 +134,14 @@ def test_a_slower_machine_is_not_slower_code(make: Make) -> None:
     assert {row.verdict for row in compared(old, new, absolute).values()} == {"slower"}
 
 
-def test_slower_code_is_found_on_a_slower_machine(make: Make) -> None:
+def test_slower_code_is_detected_on_a_slower_machine(make: Make) -> None:
     old = make("old", document(seed=1))
     for machine in (0.97, 1.4):
         new = make("new", document(seed=2, machine=machine, slower={"fused": 1.2}))
         assert compared(old, new)["fused"].verdict == "slower"
 
 
-def test_a_faster_baseline_makes_no_variant_slower(make: Make) -> None:
+def test_a_faster_control_makes_no_variant_slower(make: Make) -> None:
     two = ("naive", "fused")
     old, new = make("old", document(variants=two)), make("new", document(variants=two, seed=1, slower={"naive": 0.8}))
     rows = compared(old, new)
@@ -154,7 +157,7 @@ def test_one_variant_alone_or_one_process_is_unclear(make: Make) -> None:
     assert compared(old, new)["fused"].verdict == "unclear"
 
 
-def test_samples_without_any_scatter_warn_of_nothing(make: Make, recwarn: pytest.WarningsRecorder) -> None:
+def test_samples_without_scatter_raise_no_warnings(make: Make, recwarn: pytest.WarningsRecorder) -> None:
     old, new = document(), document()
     for content, typical in ((old, 1e-5), (new, 1.2e-5)):
         for row in content["samples"]["rows"]:
@@ -163,24 +166,25 @@ def test_samples_without_any_scatter_warn_of_nothing(make: Make, recwarn: pytest
     assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
 
 
-def test_the_gate_by_its_exit_status(make: Make) -> None:
+def test_a_slower_variant_fails_the_gate(make: Make) -> None:
     old, slow = make("old", document(seed=1)), make("slow", document(seed=2, slower={"fused": 1.2}))
-    status, content = told(old, slow, "--fail-on", "slower")
+    status, content = as_json(old, slow, "--fail-on", "slower")
     assert status == 1
     assert [row["verdict"] for row in content["cases"][0]["variants"] if row["variant"] == "fused"] == ["slower"]
-    assert content["gate"]["refused"] == [
-        {"case": "rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu", "variant": "fused", "what": "slower"}
+    assert content["gate"]["failures"] == [
+        {"case": "rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu", "variant": "fused", "outcome": "slower"}
     ]
+    assert run(str(old), str(slow), "--fail-on", "slower", cwd=old.parent, module="harness.diff").status == 1
     assert diff(old, slow).status == 0
     assert diff(old, slow, "--fail-on", "slower", "--threshold", "30%").status == 0
-    assert not refused(difference(old, slow, USUAL), "broken")
+    assert not gate_failures(difference(old, slow, USUAL), "broken")
     scattered = make("scattered", document(seed=3, slower={"fused": 1.2}, scatter=0.4))
     assert compared(old, scattered)["fused"].verdict == "unclear"
-    assert not refused(difference(old, scattered, USUAL), "slower")
+    assert not gate_failures(difference(old, scattered, USUAL), "slower")
 
 
 @pytest.mark.parametrize("status", ["wrong", "failed", "degraded", "skipped", "missing"])
-def test_what_was_right_and_is_not_fails_the_gate(make: Make, tmp_path: Path, status: str) -> None:
+def test_a_broken_variant_fails_the_gate(make: Make, tmp_path: Path, status: str) -> None:
     new = document(seed=2)
     if status == "missing":
         new = document(seed=2, variants=["naive", "compiled"])
@@ -193,9 +197,9 @@ def test_what_was_right_and_is_not_fails_the_gate(make: Make, tmp_path: Path, st
     assert (
         "Missing: fused." if status == "missing" else f"fused is {status}, was ok: because of [this] <b>."
     ) in ran.out
-    # what was already so, or is mended or new, does not fail
+    # what was already so, or is fixed or new, does not fail
     for after in (tmp_path / "new", old):
-        assert not refused(difference(tmp_path / "new", after, USUAL), "slower")
+        assert not gate_failures(difference(tmp_path / "new", after, USUAL), "slower")
 
 
 def test_sweeps_are_compared_case_by_case(make: Make) -> None:
@@ -209,28 +213,28 @@ def test_sweeps_are_compared_case_by_case(make: Make) -> None:
     )
     ran = diff(old, new, "--fail-on", "slower")
     assert ran.status == 1
-    assert "DIFFERS: worker.threads: unset, now 1 (in 1 of 2 cases)" in ran.out
+    assert "Differs: worker.threads: unset → 1 (in 1 of 2 cases)" in ran.out
     assert "hidden=512: compiled is slower" in ran.out
     assert "Added: hidden=1024: naive" in ran.out
-    status, content = told(new, old, "--fail-on", "broken")
+    status, content = as_json(new, old, "--fail-on", "broken")
     assert status == 1
     assert [case["dims"]["hidden"] for case in content["cases"]] == [256, 512, 1024]
-    assert {refused["what"] for refused in content["gate"]["refused"]} == {"missing"}
+    assert {failure["outcome"] for failure in content["gate"]["failures"]} == {"missing"}
 
 
-def test_settings_that_a_sweep_varies_tell_its_cases_apart(make: Make) -> None:
+def test_swept_settings_distinguish_cases(make: Make) -> None:
     old = make("old", *(document(f"latency.cache={cache}", seed=1) for cache in ("warm", "cold")))
     new = make("new", *(document(f"latency.cache={cache}", seed=2) for cache in ("cold", "warm")))
-    _, content = told(old, new)
+    _, content = as_json(old, new)
     assert [case["title"].rpartition(" · ")[2] for case in content["cases"]] == [
         "latency.cache=cold",
         "latency.cache=warm",
     ]
     assert all(case["old"] and case["new"] for case in content["cases"])
-    assert not content["differences"]
+    assert not content["environment_differences"]
 
 
-def test_differences_of_environment_are_said_first(make: Make) -> None:
+def test_environment_differences_are_reported_first(make: Make) -> None:
     new = document("seed=3", "latency.seconds=2", "worker.env.OMP_NUM_THREADS=1", seed=2)
     new["environment"] = copy.deepcopy(ENVIRONMENT) | {
         "torch": "2.14.0",
@@ -239,23 +243,77 @@ def test_differences_of_environment_are_said_first(make: Make) -> None:
         "variables": {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": "/elsewhere"},
     }
     new["config"]["op"]["variants"]["fused"]["fn"] = "mine.fused"
-    new["warnings"] = ["other processes used 1.3 cores"]
     ran = diff(make("old", document(seed=1)), make("new", new))
     lines = ran.out.splitlines()
     table = next(number for number, line in enumerate(lines) if line.startswith("┏"))
-    assert {line for line in lines[:table] if line.startswith("DIFFERS")} == {
-        "DIFFERS: torch: 2.13.0, now 2.14.0",
-        "DIFFERS: threads: 2, now 1",
-        "DIFFERS: variable OMP_PROC_BIND: true, now unset",
-        "DIFFERS: seed: 0, now 3",
-        "DIFFERS: latency.seconds: 2.5, now 2.0",
-        "DIFFERS: worker.env.OMP_NUM_THREADS: unset, now 1",
-        "DIFFERS: op.variants.fused.fn: variants.rmsnorm.fused, now mine.fused",
+    assert {line for line in lines[:table] if line.startswith("Differs")} == {
+        "Differs: torch: 2.13.0 → 2.14.0",
+        "Differs: threads: 2 → 1",
+        "Differs: variable OMP_PROC_BIND: true → unset",
+        "Differs: seed: 0 → 3",
+        "Differs: latency.seconds: 2.5 → 2.0",
+        "Differs: worker.env.OMP_NUM_THREADS: unset → 1",
+        "Differs: op.variants.fused.fn: variants.rmsnorm.fused → mine.fused",
     }
-    assert "NEW was disturbed: other processes used 1.3 cores" in lines[:table]
+    assert "These differences may be the cause of a change." in lines[:table]
 
 
-def test_a_saved_copy_stands_for_its_run(make: Make, tmp_path: Path) -> None:
+def test_a_spoilt_run_is_reported(make: Make) -> None:
+    """In words before any result, and in JSON: a noise floor above the threshold, one process, its own warnings."""
+    old, new = document(seed=1), document(seed=2, processes=1)
+    for row in old["samples"]["rows"]:
+        row[4] *= 1.08 if row[0] == CONTROL else 1.0
+    new["warnings"] = ["other processes used 1.3 cores while timing", "the clock fell"]
+    folders = make("old", old), make("new", new)
+    _, content = as_json(*folders, "--fail-on", "slower")
+    assert [(warning["side"], warning["kind"], warning["cases"]) for warning in content["warnings"]] == [
+        ("old", "noise_floor", 1),
+        ("new", "run", 1),
+        ("new", "processes", 1),
+    ]
+    assert content["gate"] == {"fail_on": "slower", "passed": True, "failures": [], "unclear": len(LATENCY_US)}
+    assert content["cases"][0]["old_noise_floor"] == pytest.approx(0.08, abs=0.02)
+    assert content["cases"][0]["min_change"] == content["cases"][0]["old_noise_floor"]
+    lines = diff(*folders, "--fail-on", "slower").out.splitlines()
+    table = next(number for number, line in enumerate(lines) if line.startswith("┏"))
+    floor, interference, processes = (line for line in lines[:table] if line.startswith("Warning: "))
+    assert floor.startswith("Warning: OLD: a noise floor of ")
+    assert interference.startswith("Warning: NEW: other processes used 1.3 cores while timing (the first of 2")
+    assert processes.startswith("Warning: NEW: measured in 1 process: no change of latency is claimed")
+    assert lines[-1] == "The gate passes, with 3 of 3 variants unclear."
+
+
+def test_every_json_key_is_documented(make: Make) -> None:
+    _, content = as_json(make("old", document(seed=1)), make("new", document("seed=3", seed=2)), "--fail-on", "slower")
+    documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")))
+    case = content["cases"][0]
+    for keys in (content, content["environment_differences"][0], case, case["variants"][0], content["gate"]):
+        assert keys.keys() <= documented
+
+
+@pytest.mark.parametrize(
+    ("latency", "relative", "minimum", "reason"),
+    [
+        ((1.5, 1.4, 1.6), (1.2, 1.1, 1.3), 1.0, "relative to naive it is slower, but its minimum latency is the same"),
+        ((1.5, 1.4, 1.6), (1.0, 0.99, 1.01), 1.5, "it is slower, and naive with it: the machine, or what they share"),
+        ((1.5, 1.0, 2.0), (1.2, 0.9, 1.5), 1.2, "the interval is too wide: processes differ too much, or are too few"),
+        ((1.5, 1.4, 1.6), None, 1.5, "no other variant in its case tells the code's change from the machine's"),
+    ],
+)
+def test_the_reason_of_an_unclear_change_is_given(
+    latency: tuple[float, ...], relative: tuple[float, ...] | None, minimum: float, reason: str
+) -> None:
+    judged = Interval(*relative) if relative else None
+    assert change.judge(Interval(*latency), minimum, judged, "naive", 0.05, False) == ("unclear", reason)
+
+
+def test_an_absolute_change_needs_no_control() -> None:
+    latency = Interval(0.8, 0.7, 0.9)
+    verdict, reason = change.judge(latency, 1.2, latency, None, 0.05, True)
+    assert (verdict, reason) == ("unclear", "its processes are faster, but its minimum latency is slower")
+
+
+def test_a_copy_of_results_json_is_compared(make: Make, tmp_path: Path) -> None:
     old, new = make("old", document(seed=1)), make("new", document(seed=2, slower={"naive": 1.2}))
     saved = tmp_path / "baseline of rmsnorm.json"
     shutil.copy(old / storage.FILE, saved)
@@ -266,14 +324,14 @@ def test_a_saved_copy_stands_for_its_run(make: Make, tmp_path: Path) -> None:
     assert "The gate fails on naive." in ran.out
 
 
-def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) -> None:
+def test_results_that_cannot_be_compared_are_refused_in_one_line(make: Make, tmp_path: Path) -> None:
     good = make("good", document())
     other = document() | {"schema_version": 99}
     cut = {key: value for key, value in document().items() if key != "samples"}
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text("not JSON")
     (tmp_path / "list.json").write_text("[1]")
-    for place, complaint in (
+    for path, complaint in (
         (make("other", other), "schema_version 99, where this harness reads 2"),
         (make("cut", cut), "samples"),
         (tmp_path / "empty", "no results.json"),
@@ -283,10 +341,11 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) ->
         (make("softmax", document("dtype=float32")), "no case in common"),
         (make("twice", document(), document()), "twice"),
     ):
-        with pytest.raises(UsageError) as caught:
-            difference(good, place, USUAL)
-        assert complaint in str(caught.value)
-        assert len(str(caught.value).splitlines()) == 1
+        for sides in ((good, path), (path, good)):
+            with pytest.raises(UsageError) as caught:
+                difference(*sides, USUAL)
+            assert complaint in str(caught.value)
+            assert len(str(caught.value).splitlines()) == 1
     ran = diff(good, tmp_path / "other")
     assert ran.status == 2
     assert ran.error == f"error: {tmp_path}/other/results.json: schema_version 99, where this harness reads 2"
@@ -303,7 +362,7 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Make, tmp_path: Path) ->
         (["another"], "unrecognized arguments: another"),
     ],
 )
-def test_a_faulty_command_is_one_line(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+def test_a_wrong_argument_is_reported_in_one_line(tmp_path: Path, arguments: list[str], complaint: str) -> None:
     ran = diff(tmp_path / "old", tmp_path / "new", *arguments)
     assert ran.status == 2
     assert complaint in ran.error

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli import QUICK, ROOT, Ran, run
+from cli import QUICK, ROOT, Ran, in_process, run
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -25,24 +25,28 @@ ELSEWHERE = {
 }
 
 
-def commands() -> list[tuple[str, str]]:
-    """Page and command of every line in a shell block; continued lines are joined."""
-    found = []
+def commands() -> dict[str, str]:
+    """Every line of a shell block, and the first page that has it; continued lines are joined."""
+    found: dict[str, str] = {}
     for page in PAGES:
         for block in re.findall(r"^```(?:sh|bash|console)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
             for line in block.replace("\\\n", " ").splitlines():
                 text = line.split(" # ")[0].strip().removeprefix("$ ")
                 if text and not text.startswith("#"):
-                    found.append((page.name, text))
-    return list(dict.fromkeys(found))
+                    found.setdefault(text, page.name)
+    return found
 
 
 def reason(command: str) -> str | None:
     return next((why for pattern, why in ELSEWHERE.items() if re.search(pattern, command)), None)
 
 
-NEW = [command.split()[-1] for _, command in commands() if "harness.new" in command]
-COMMANDS = [pair for pair in commands() if not reason(pair[1])]
+NEW = [command.split()[-1] for command in commands() if "harness.new" in command]
+COMMANDS = [
+    pytest.param(page, command, id=command[:60], marks=[pytest.mark.slow] if "hydra/launcher" in command else [])
+    for command, page in commands().items()
+    if not reason(command)
+]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, main_job: Ran) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda text: text[:60])
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_the_command_runs(desk: Path, page: str, command: str) -> None:
     words = shlex.split(command)
     variables = {}
@@ -72,12 +76,18 @@ def test_the_command_runs(desk: Path, page: str, command: str) -> None:
         name for name in NEW if f"op={name}" in arguments and not (desk / "conf" / "op" / f"{name}.yaml").exists()
     ]
     for name in needed:  # tests may run apart from each other
-        run(name, cwd=desk, module="harness.new")
+        in_process(name, cwd=desk, module="harness.new")
     if module == "harness.new":
         for path in (desk / f"{arguments[0]}.py", desk / "conf" / "op" / f"{arguments[0]}.yaml"):
             path.unlink(missing_ok=True)
     measures = module == "harness" and not {"--help", "--hydra-help", "--cfg", "--info"} & set(arguments)
-    ran = run(*arguments, *(QUICK if measures else ()), cwd=desk, module=module, **variables)
+    if measures:
+        arguments += QUICK
+        if "variants" not in command:  # its own choice is kept; else one compiled variant less to wait for
+            arguments.append("variants=[naive,fused]")
+    # jobs of a launcher, variables, and modules that import the user's own are processes
+    alone = variables or "launcher" in command or module in ("harness.list", "harness.doctor")
+    ran = (run if alone else in_process)(*arguments, cwd=desk, module=module, **variables)
     assert ran.status == 0, f"{page}: {command}\n{ran.out}\n{ran.err}"
 
 
@@ -97,7 +107,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
 
 
 def test_the_readme_sets_up_in_one_line_each() -> None:
-    lines = [text for page, text in commands() if page == "README.md" and text.startswith("python3 -m venv")]
+    lines = [text for text, page in commands().items() if page == "README.md" and text.startswith("python3 -m venv")]
     assert len(lines) == 2
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 

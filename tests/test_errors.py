@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli import QUICK, run
+from cli import QUICK, in_process, run
 from in_process import say
 
 COMPOSED = [
@@ -64,7 +64,7 @@ def test_refused_before_anything_runs(tmp_path: Path, arguments: list[str], said
 
 @pytest.mark.parametrize(("arguments", "said"), MEASURED, ids=lambda value: " ".join(value)[:40])
 def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
-    ran = run(*arguments, *QUICK, cwd=tmp_path)
+    ran = in_process(*arguments, *QUICK, cwd=tmp_path)
     assert ran.status == 2
     for part in said:
         assert part in ran.error

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from cli import BRIEF, QUICK, ROOT, run
+from cli import BRIEF, PEAKS, QUICK, ROOT, in_process, run
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
@@ -20,10 +20,11 @@ import harness
 from harness import compare, new
 from harness import list as listing
 from harness.configuration.errors import UsageError
+from harness.configuration.operation import resolve
 from harness.configuration.schema import directory
 from harness.results import columns
 
-SHORT = [*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so that none are measured
+SHORT = [*BRIEF, *PEAKS]
 
 
 # An operation of one's own
@@ -31,13 +32,13 @@ SHORT = [*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"]  # so
 
 def test_a_new_operation_runs_as_it_is_written(tmp_path: Path) -> None:
     """In every mode, by the command that is printed, with a variant of another module beside its own."""
-    written = run("my_norm", module="harness.new", cwd=tmp_path)
+    written = in_process("my_norm", module="harness.new", cwd=tmp_path)
     assert written.status == 0, written.err
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["my_norm.py", "my_norm.yaml"]
     (tmp_path / "mine.py").write_text("import torch\ndef faster(x):\n    return torch.nn.functional.silu(x)\n")
     line = written.out.splitlines()[-1].partition("python -m harness ")[2]
     small = ["op.dims.rows=4", "op.dims.hidden=32", "+op.variants.mine.fn=mine.faster", *SHORT]
-    ran = run(*shlex.split(line), "mode=forward_backward", *small, cwd=tmp_path)
+    ran = in_process(*shlex.split(line), "mode=forward_backward", *small, cwd=tmp_path)
     assert ran.status == 0, ran.err
     assert {name: row["status"] for name, row in ran.rows.items()} == dict.fromkeys(
         ["naive", "fused", "compiled", "mine"], "ok"
@@ -77,8 +78,8 @@ def test_a_new_operation_is_right_in_every_mode_and_listed(tmp_path: Path, monke
         (["rmsnorm"], "rmsnorm is an operation of the library"),
         (["json"], "json is a module"),
         (["taken"], "taken.py is there already"),
-        ([], "usage: python -m harness.new NAME"),
-        (["one", "two"], "usage: python -m harness.new NAME"),
+        ([], "required: NAME; see python -m harness.new --help"),
+        (["one", "two"], "unrecognized arguments: two; see python -m harness.new --help"),
     ],
 )
 def test_a_new_operation_takes_nobody_s_place(
@@ -104,6 +105,20 @@ def test_the_list_refuses_in_one_line(capsys: pytest.CaptureFixture[str], argume
 
 
 # Its author's errors
+
+
+def test_a_module_that_parses_arguments_when_it_is_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scripted.py").write_text("import argparse\nargparse.ArgumentParser().parse_args(['--no-such'])\n")
+    for function in ("scripted.fast", "scripted:fast"):
+        with pytest.raises(
+            UsageError, match=r"^op\.variants\.mine\.fn=scripted.fast: importing it raised SystemExit: 2"
+        ):
+            resolve(function, "op.variants.mine.fn")
+    assert listing.main(["device=cpu", "+op.variants.mine.fn=scripted.fast"]) == 0
+    assert "importing it raised SystemExit" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 def inputs(rows: int, dtype: torch.dtype, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
@@ -182,7 +197,7 @@ def test_an_author_s_error_is_one_line_that_names_key_and_file(
 
 def test_an_author_s_error_ends_the_program_with_2(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def wrong(x, weight, more):\n    return x\n")
-    ran = run("op=rmsnorm", "+op.variants.mine.fn=mine.wrong", "device=cpu", *QUICK, cwd=tmp_path)
+    ran = in_process("op=rmsnorm", "+op.variants.mine.fn=mine.wrong", "device=cpu", *QUICK, cwd=tmp_path)
     assert ran.status == 2
     for part in ("op.variants.mine.fn=mine.wrong", "mine.py:1", "2 inputs", "'more'"):
         assert part in ran.error

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli import QUICK, ROOT, run, table
+from cli import QUICK, ROOT, in_process, run, table
+from conftest import Shared
 
 from harness.results import sweeps
 
@@ -121,12 +122,15 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def swept(shared: Shared) -> Path:
     """Where a sweep has run whose second case failed for one variant."""
-    cwd = tmp_path_factory.mktemp("picky")
-    (cwd / "faults.py").write_text(FAULTS)
-    assert run(*PICKY, *QUICK, cwd=cwd).status == 1
-    return cwd
+
+    def make(folder: Path) -> Path:
+        (folder / "faults.py").write_text(FAULTS)
+        assert in_process(*PICKY, *QUICK, cwd=folder).status == 1
+        return folder
+
+    return shared("picky", make)
 
 
 @pytest.fixture
@@ -164,15 +168,15 @@ def test_each_fault_costs_its_own_row(package: Path) -> None:
 def test_a_resume_measures_what_failed_and_nothing_else(again: Path) -> None:
     folder = sweep_of(again)
     before = written(folder)
-    other = run(*PICKY, *QUICK, "op.dims.hidden=64", "resume=last", cwd=again)
+    other = in_process(*PICKY, *QUICK, "op.dims.hidden=64", "resume=last", cwd=again)
     assert other.status == 2
     assert "other settings" in other.error
-    more = run(*PICKY, *QUICK, "dtype=float32,bfloat16,float64", f"resume={folder}", cwd=again)
+    more = in_process(*PICKY, *QUICK, "dtype=float32,bfloat16,float64", f"resume={folder}", cwd=again)
     assert more.status == 2
     assert "has 2 cases, and this command has 3" in more.error
     assert written(folder) == before
     (again / "faults.py").write_text(FAULTS.replace("torch.bfloat16", "None"))
-    ran = run(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
     assert ran.status == 0, ran.err
     assert {row["status"] for row in rows_of(folder).values()} == {"ok"}
     assert written(folder)["000-float32"] == before["000-float32"]
@@ -182,7 +186,7 @@ def test_a_resume_measures_what_failed_and_nothing_else(again: Path) -> None:
 def test_results_of_another_version_are_not_measured_over(again: Path) -> None:
     results = sweep_of(again) / "001-bfloat16" / "results.json"
     results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
-    ran = run(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
     assert ran.status == 2
     assert "001-bfloat16: results.json has schema_version 99" in ran.error
 
@@ -207,7 +211,7 @@ def test_a_case_whose_folder_cannot_be_made_ends_the_sweep(again: Path) -> None:
     folder = sweep_of(again)
     shutil.rmtree(folder / "000-float32")
     (folder / "000-float32").touch()
-    ran = run(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
     assert ran.status == 1
     assert "Traceback" not in ran.err
     assert "000-float32: File exists" in ran.err

@@ -15,10 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 CONF = Path(__file__).resolve().parents[1] / "conf"
 OPS = sorted(path.stem for path in (CONF / "op").glob("*.yaml"))
 CAUSAL = {"attention", "transformer_block"}  # their work leaves out the masked half, FlopCounterMode does not
+WITH_PRODUCTS = ["attention", "linear_gelu", "mlp", "transformer_block"]
 MODES = ("forward", "backward", "forward_backward")
-
-# The largest error allowed, as a share of the reference's largest value.
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 8e-2}
 
 
 @functools.cache
@@ -48,10 +46,6 @@ def make_inputs(op, dtype=torch.float32):
     return resolve(op, "inputs")(**small_dims(op), dtype=dtype, generator=torch.Generator().manual_seed(0))
 
 
-def upcast(tensors):
-    return tuple(t.detach().double().requires_grad_(t.requires_grad) if t.is_floating_point() else t for t in tensors)
-
-
 def outputs_and_gradients(function, inputs):
     """What the function returns and, for random gradients of that, the gradients of its inputs."""
     outputs = function(*inputs)
@@ -59,10 +53,6 @@ def outputs_and_gradients(function, inputs):
     generator = torch.Generator().manual_seed(1)
     upstream = [torch.randn(o.shape, dtype=torch.float64, generator=generator).to(o.dtype) for o in outputs]
     return outputs, torch.autograd.grad(outputs, [t for t in inputs if t.requires_grad], upstream)
-
-
-def relative_error(seen, expected):
-    return ((seen.double() - expected).abs().max() / expected.abs().max()).item()
 
 
 def size_in_bytes(tensors):
@@ -99,32 +89,6 @@ def test_inputs_follow_the_seed_and_keep_their_values_across_dtypes(op):
         assert torch.equal(one.to(low.dtype), low)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=lambda dtype: str(dtype).removeprefix("torch."))
-@pytest.mark.parametrize("op", OPS)
-def test_variants_match_the_reference_and_its_gradients(op, dtype):
-    inputs = make_inputs(op, dtype)
-    expected = outputs_and_gradients(resolve(op, "reference"), upcast(inputs))
-    for name, variant in variants(op).items():
-        for seen, wanted in zip(outputs_and_gradients(variant, inputs), expected, strict=True):
-            for tensor, reference in zip(seen, wanted, strict=True):
-                assert (tensor.dtype, tensor.shape) == (dtype, reference.shape), name
-                assert relative_error(tensor, reference) < TOLERANCE[dtype], name
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_naive_compiles_as_one_graph_in_both_directions(op):
-    inputs = make_inputs(op)
-    torch.compiler.reset()
-    # aot_eager captures as inductor does, and spares the time to generate code.
-    compiled = torch.compile(variants(op)["naive"].func, fullgraph=True, backend="aot_eager")
-    for seen, wanted in zip(
-        outputs_and_gradients(compiled, inputs),
-        outputs_and_gradients(variants(op)["naive"], inputs),
-        strict=True,
-    ):
-        torch.testing.assert_close(seen, wanted)
-
-
 @pytest.mark.parametrize("op", OPS)
 def test_work_counts_each_input_and_output_once(op):
     work = functools.partial(resolve(op, "work"), **small_dims(op), dtype=torch.float32)
@@ -140,16 +104,21 @@ def test_work_counts_each_input_and_output_once(op):
         assert both[key] == forward[key] + backward[key]
 
 
-@pytest.mark.parametrize("op", OPS)
+def test_what_has_no_matrix_products_gives_flop_counter_mode_nothing_to_count():
+    for op in set(OPS) - set(WITH_PRODUCTS):
+        with FlopCounterMode(display=False) as counter:
+            variants(op)["naive"](*make_inputs(op))
+        assert counter.get_total_flops() == 0, f"{op} belongs among WITH_PRODUCTS"
+
+
+@pytest.mark.parametrize("op", WITH_PRODUCTS)
 def test_work_counts_matrix_products_as_flop_counter_mode_does(op):
     dims, inputs = small_dims(op), make_inputs(op)
     with FlopCounterMode(display=False) as forward:
         variants(op)["naive"](*inputs)
     with FlopCounterMode(display=False) as both:
         outputs_and_gradients(variants(op)["naive"], inputs)
-    if not forward.get_total_flops():
-        return  # no matrix products: the mode counts nothing
-
+    assert forward.get_total_flops() > 0
     masked = 0
     if op in CAUSAL:
         features = dims.get("hidden") or dims["heads"] * dims["head_dim"]

@@ -13,6 +13,7 @@ import neuroncore
 import pytest
 import torch
 from cli import Ran, strict_json
+from conftest import Shared
 from neuron_runner import SIX, of_package, on_core
 
 from harness.configuration.devices import library
@@ -35,14 +36,25 @@ CALLS = {"naive": 6, "fused": 1, "compiled": 1}
 EAGER = "variants=[naive,fused]"
 
 
-@pytest.fixture(scope="module", params=[(1, "by_core"), (7, "flat"), (50, "list")], ids="active={0[0]}".format)
-def healthy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+WAYS = [
+    pytest.param((7, "by_core"), id="active=7"),
+    pytest.param((1, "flat"), id="active=1", marks=pytest.mark.slow),
+    pytest.param((50, "list"), id="active=50", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def healthy(request: pytest.FixtureRequest, shared: Shared) -> Ran:
     """A run on a healthy core, with neuron-explorer installed, for three numbers of recorded calls."""
     active, answer = request.param
-    ran = on_core(f"profile.active={active}", cwd=tmp_path_factory.mktemp("healthy"), explorer=answer)
-    assert ran.status == 0, ran.err
-    assert [measurement["profile"]["active"] for measurement in ran.results["measurements"]] == [active] * 3
-    return ran
+
+    def make(folder: Path) -> Ran:
+        ran = on_core(f"profile.active={active}", cwd=folder, explorer=answer)
+        assert ran.status == 0, ran.err
+        assert [measurement["profile"]["active"] for measurement in ran.results["measurements"]] == [active] * 3
+        return ran
+
+    return shared(f"healthy-{active}", make)
 
 
 def notes(ran: Ran, variant: str) -> str:
@@ -229,14 +241,13 @@ def test_an_older_package_is_measured_with_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def spoilt(shared: Shared) -> Ran:
     """A run that leaves an empty capture, with a variable set for which it is told to go on."""
-    return on_core(
-        "variants=[naive]",
-        "doctor=warn",
-        cwd=tmp_path_factory.mktemp("spoilt"),
-        capture="empty_folder",
-        NEURON_LAUNCH_BLOCKING="1",
+    return shared(
+        "spoilt",
+        lambda folder: on_core(
+            "variants=[naive]", "doctor=warn", cwd=folder, capture="empty_folder", NEURON_LAUNCH_BLOCKING="1"
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The library through the program: every operation in every mode and dtype, on the CPU and on the simulated core."""
+"""The library through a measuring process's work: every operation, mode and dtype, on the CPU and a simulated core."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from copy import deepcopy
-from functools import cache, partial
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import neuroncore
 import pytest
-from cli import QUICK, ROOT, run
+from cli import PEAKS, QUICK, ROOT, in_process
+from conftest import Shared
 
 from harness.configuration import compose as library
 from harness.configuration.operation import DTYPES, MODES
 from harness.configuration.schema import parse
-from harness.execution import run_case as runner
+from harness.execution.messages import Message, Task, Warnings
+from harness.execution.sampling import record
 from harness.results.measurement import Measurement
 
 OPS = [name for name in library.names() if "/" not in name]
-PEAKS = ("roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15")  # so that none are measured
 SHORT = (
     "latency.processes=1", "latency.max_processes=1", "latency.seconds=0.001", "profile.active=1", "worker.threads=1",
     *PEAKS,
@@ -40,7 +43,8 @@ def configuration(op: str) -> dict[str, Any]:
 def settings(op: str, mode: str, dtype: str, device: str) -> dict[str, Any]:
     """The configuration of a case at dims that a test can afford."""
     plain = deepcopy(configuration(op)) | {"mode": mode, "dtype": dtype, "device": device}
-    plain["op"]["dims"] = {name: max(2, min(size, 32)) for name, size in plain["op"]["dims"].items()}
+    most = 96 if device == "cpu" else 32  # blockwise attention has more than one block of 64 on the CPU
+    plain["op"]["dims"] = {name: max(2, min(size, most)) for name, size in plain["op"]["dims"].items()}
     if dtype != COMPILED:
         plain["op"]["variants"].pop("compiled")
     elif device == "cpu":  # captures as inductor does, and spares the time to generate code
@@ -61,28 +65,52 @@ def check(measurements: list[Measurement], mode: str, device: str) -> None:
             assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
+def measured(op: str, mode: str, dtype: str, device: str) -> tuple[list[Measurement], list[str]]:
+    """What a measuring process finds of each variant, and its warnings; here it is this process."""
+    import torch  # not above: on the simulated core it must come with the core's variables
+
+    from harness.execution import worker
+
+    case, chosen = parse(settings(op, mode, dtype, device))
+    rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
+    warnings: list[str] = []
+
+    def take(message: Message) -> None:
+        record(rows, message)
+        if isinstance(message, Warnings):
+            warnings.extend(message.lines)
+
+    torch._dynamo.reset()
+    with tempfile.TemporaryDirectory() as traces:
+        worker.run(Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces)), take, lambda name: None)
+    return list(rows.values()), warnings
+
+
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
 @pytest.mark.parametrize("op", OPS)
-def test_on_the_cpu(tmp_path: Path, op: str, mode: str, dtype: str) -> None:
-    case, chosen = parse(settings(op, mode, dtype, "cpu"))
-    outcome = runner.measure(case, chosen, tmp_path, lambda text: None)
-    check(outcome.measurements, mode, "cpu")
-    assert not [warning for warning in outcome.warnings if "op.work" in warning]
+def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
+    measurements, warnings = measured(op, mode, dtype, "cpu")
+    check(measurements, mode, "cpu")
+    assert not [warning for warning in warnings if "op.work" in warning]
 
 
-@pytest.fixture(scope="module")
-def on_the_core() -> dict[str, list[dict[str, Any]]]:
+@pytest.fixture(scope="session")
+def on_the_core(shared: Shared) -> dict[str, list[dict[str, Any]]]:
     """Every operation, mode and dtype, measured one after the other in one process on the simulated core."""
     try:
         variables = neuroncore.environment(default_cost=1)
     except neuroncore.UnavailableError as reason:
         pytest.skip(str(reason))
     variables["PYTHONPATH"] = os.pathsep.join([variables["PYTHONPATH"], str(ROOT), str(ROOT / "tests")])
-    done = subprocess.run(
-        [sys.executable, __file__], env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
+
+    def make(folder: Path) -> dict[str, list[dict[str, Any]]]:
+        done = subprocess.run(
+            [sys.executable, __file__], env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return shared("on_the_core", make)
 
 
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
@@ -95,7 +123,7 @@ def test_on_the_simulated_core(on_the_core: dict[str, list[dict[str, Any]]], op:
 
 def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
     """Its graph is kept and run again, which donated buffers would forbid."""
-    ran = run("op=softmax", "mode=backward", "device=cpu", *QUICK, *PEAKS, cwd=tmp_path)
+    ran = in_process("op=softmax", "mode=backward", "device=cpu", *QUICK, cwd=tmp_path)
     assert ran.status == 0, ran.err
     row = ran.rows["compiled"]
     assert (row["graphs"], row["graph_breaks"], row["recompiles"], row["operator_calls"]) == ("2", "0", "0", "1")
@@ -104,7 +132,7 @@ def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
 
 
 def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
-    ran = run("op=gelu", "mode=forward_backward", "variants=[naive,fused]", "device=cpu", *QUICK, *PEAKS, cwd=tmp_path)
+    ran = in_process("op=gelu", "mode=forward_backward", "variants=[naive,fused]", "device=cpu", *QUICK, cwd=tmp_path)
     assert ran.status == 0, ran.err
     assert int(ran.rows["naive"]["operator_calls"]) > int(ran.rows["fused"]["operator_calls"]) == 2
     assert not [name for name in ran.operators["fused"] if "normal" in name]
@@ -112,26 +140,11 @@ def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
 
 def measure_all() -> dict[str, list[dict[str, Any]]]:
     """What the fixture's process does."""
-    import tempfile
-    from dataclasses import asdict
-
-    import torch
-
-    from harness.execution import worker
-    from harness.execution.messages import Task
-    from harness.execution.sampling import record
-
-    found = {}
-    for op in OPS:
-        for mode, dtype in WAYS:
-            case, chosen = parse(settings(op, mode, dtype, "neuron"))
-            rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
-            torch._dynamo.reset()
-            with tempfile.TemporaryDirectory() as traces:
-                task = Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces))
-                worker.run(task, partial(record, rows), lambda name: None)
-            found[f"{op} {mode} {dtype}"] = [asdict(row) for row in rows.values()]
-    return found
+    return {
+        f"{op} {mode} {dtype}": [asdict(row) for row in measured(op, mode, dtype, "neuron")[0]]
+        for op in OPS
+        for mode, dtype in WAYS
+    }
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import synthetic_results
-from cli import ROOT, Ran, run, table
+from cli import ROOT, Ran, run
 from matplotlib.collections import LineCollection
 
 from harness.measure import trace
@@ -188,7 +188,7 @@ def test_one_process_supports_no_verdict() -> None:
     assert (
         "1.99 to 2.01 times as fast; one process cannot tell how processes scatter" in summary.sentences(comparison)[0]
     )
-    assert "try latency.processes=3" in summary.warnings(comparison)[0]
+    assert "try latency.processes=5" in summary.warnings(comparison)[0]
 
 
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:
@@ -367,14 +367,13 @@ def test_the_fastest_of_a_case_is_not_guessed() -> None:
     assert speedup_map.winner([one | {"verdict": None}], names)[0] == ["×"]
 
 
-def test_the_columns_of_a_sweep_stand_in_its_table(main_job: Ran) -> None:
+def test_the_columns_of_a_sweep_stand_in_its_table() -> None:
     rows, _ = synthetic_results.sweep({"rows": [1], "hidden": [256, 512]})
     for row in rows:
         row["op.variants.fused.args.block"] = row["dim_hidden"] // 2
     found = sweep_report.table(SweptRows(rows))
     assert found.headers[:3] == ["hidden", "fused.args.block", "Variant"]
     assert found.rows[0][:3] == ["256", "128", "naive"]
-    assert table(main_job.folder / "comparison.csv")
 
 
 # Which charts are drawn

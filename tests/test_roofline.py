@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from cli import BRIEF
+from cli import BRIEF, Ran
 
 from harness import compare
 from harness.configuration import compose as library
 from harness.configuration.devices import library as library_devices
 from harness.configuration.errors import UsageError
+from harness.configuration.schema import parse
 from harness.configuration.settings import RooflineSettings, WorkerSettings
 from harness.devices import device
 from harness.execution import peaks
@@ -68,7 +71,7 @@ def test_what_the_user_gives_comes_first() -> None:
 @pytest.mark.parametrize("override", ["roofline.chip=trn7", "roofline.flops_per_s=0", "roofline.bytes_per_s=-1"])
 def test_peaks_that_cannot_be_are_refused(override: str) -> None:
     with pytest.raises(UsageError, match=override):
-        roofline.validate(settings(override))
+        parse(library.composed(["device=neuron", override]))
 
 
 @pytest.fixture
@@ -118,10 +121,32 @@ def test_a_busy_machine_is_measured_again_and_the_higher_peak_kept(
     assert measured[2:] == [["bytes", "float64"]]
 
 
-def test_the_peaks_of_this_machine(tmp_path: Path) -> None:
-    rates = peaks._measure(CPU, ["bytes", "float32"], 1, WorkerSettings(), tmp_path / "log")
-    assert set(rates) == {"bytes", "float32"}
-    assert all(rate["per_s"] > 1e6 for rate in rates.values())
+def test_a_peak_is_work_over_the_time_of_the_fastest_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 n³ FLOPs of a product of n × n matrices, and each byte of a copy once read and once written."""
+    sizes: list[int] = []
+    monkeypatch.setattr(peaks, "LEAST_BYTES", 1 << 20)
+    monkeypatch.setattr(peaks, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(peaks, "_fastest", lambda call: 1e-3)
+    assert peaks.copy_bandwidth(1 << 10) == pytest.approx(2 * (1 << 20) / 1e-3)
+
+    def slower_from_512(call: Callable[[], torch.Tensor]) -> float:
+        sizes.append(call().shape[0])
+        return 1.0 if sizes[-1] == 256 else 100.0
+
+    monkeypatch.setattr(peaks, "_fastest", slower_from_512)
+    monkeypatch.setattr(peaks, "PART_S", 1e3)
+    monkeypatch.setattr(peaks, "SIZES", (256, 512))
+    assert peaks.product_rate(torch.float32) == pytest.approx(2 * 256**3)
+    assert sizes == [256, 512]
+
+
+def test_the_peaks_of_this_machine_are_measured_in_a_process_of_their_own(main_job: Ran) -> None:
+    found = main_job.results["device"]["peaks"]
+    assert found["source"].startswith("measured by matrix products and a copy, on ")
+    assert found["flops_per_s"] > 0 and found["bytes_per_s"] > 0
+    cached = Path(os.environ["XDG_CACHE_HOME"]).glob("variant-harness/peaks-*.json")
+    rates = [json.loads(path.read_text())["rates"] for path in cached]
+    assert found["bytes_per_s"] in [rate["bytes"]["per_s"] for rate in rates if "bytes" in rate]
 
 
 def test_a_variant_s_share_of_the_bound(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli import QUICK, ROOT, Ran, run, table
+from cli import QUICK, ROOT, Ran, in_process, run, table
+from conftest import Shared
 from in_process import say
 
 from harness.configuration.errors import UsageError
@@ -24,11 +25,15 @@ TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def swept(shared: Shared) -> Ran:
     """Two operations with different dims, at two sizes each."""
-    ran = run("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", *TWO, cwd=tmp_path_factory.mktemp("swept"))
-    assert ran.status == 0, ran.err
-    return ran
+
+    def make(folder: Path) -> Ran:
+        ran = in_process("-m", "op=softmax,rmsnorm", "op.dims.rows=4,2", *TWO, "report.charts=null", cwd=folder)
+        assert ran.status == 0, ran.err
+        return ran
+
+    return shared("swept", make)
 
 
 @pytest.fixture
@@ -166,7 +171,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Path) -> None:
-    ran = run("sweep=shapes", "op.dims.hidden=32", "worker.threads=1,2", *TWO, cwd=tmp_path)
+    ran = in_process("sweep=shapes", "op.dims.hidden=32", "worker.threads=1,2", *TWO, cwd=tmp_path)
     assert ran.status == 0, ran.err
     rows = rows_of(ran)
     assert [(row["dim_hidden"], row["worker.threads"]) for row in rows] == [("32", "1")] * 2 + [("32", "2")] * 2
@@ -212,7 +217,7 @@ def test_the_report_is_made_again_from_what_is_there(copy: Path) -> None:
         path.unlink()
     shutil.rmtree(copy / "003-rmsnorm-rows_2")
     (copy / "002-rmsnorm-rows_4" / "results.json").write_text("{}")
-    ran = run(str(copy), module="harness.report", cwd=copy.parent)
+    ran = in_process(str(copy), module="harness.report", cwd=copy.parent)
     assert ran.status == 0, ran.err
     assert [row["status"] for row in table(copy / "sweep.csv")] == ["ok"] * 4 + ["missing"] * 4
     assert "not started" in (copy / "report.html").read_text()
@@ -288,11 +293,12 @@ def sees(x, weight):
 """
     )
     swap = "+op.variants.mine.fn=leaky.leaks,leaky.sees"
-    ran = run("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
+    ran = in_process("-m", swap, *TWO[::2], "variants=[naive,mine]", *QUICK, cwd=package)
     row = next(row for row in rows_of(ran) if row["op.variants.mine.fn"] == "leaky.sees" and row["variant"] == "mine")
     assert (row["status"], row["reason"]) == ("ok", "")
 
 
+@pytest.mark.slow
 def test_submitit_gives_the_same_table(swept: Ran, tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="hydra-submitit-launcher is not installed")
     launcher = "hydra/launcher=submitit_local"

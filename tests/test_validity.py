@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from adversarial_variants import SETTINGS
-from cli import QUICK, ROOT, Ran, run, strict_json
+from cli import QUICK, ROOT, Ran, in_process, run, strict_json
+from conftest import Shared
 
 WRONG = {
     "zeroes_its_input": "changes its inputs in place (input 0)",
@@ -43,16 +44,15 @@ def variants(*names: str) -> list[str]:
     return [f"+op.variants.{name}.fn=adversarial_variants.{name}" for name in names]
 
 
-def measure(cwd: Path, *arguments: str, **variables: str) -> Ran:
-    return run(*arguments, "device=cpu", *QUICK, cwd=cwd, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}", **variables)
+def measure(cwd: Path, *arguments: str) -> Ran:
+    return in_process(*arguments, "device=cpu", *QUICK, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(shared: Shared) -> Ran:
     names = [*WRONG, *RIGHT, *FAILED, "adds_noise", "memoizes"]
-    return measure(
-        tmp_path_factory.mktemp("honesty"), "profile.active=50", "profile.max_events=20000", *variants(*names)
-    )
+    bounded = ("profile.active=50", "profile.max_events=20000")
+    return shared("validity", lambda folder: measure(folder, *bounded, *variants(*names)))
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -156,7 +156,7 @@ def test_one_that_does_nothing_is_never_the_winner(tmp_path: Path) -> None:
         "name: same\ndims: {rows: 64}\nbaseline: copies\ninputs: same.inputs\nreference: same.reference\n"
         "variants:\n  copies: {fn: same.copies}\n  nothing: {fn: same.nothing}\n"
     )
-    ran = run("--config-dir", "conf", "op=same", "device=cpu", *QUICK, cwd=tmp_path)
+    ran = measure(tmp_path, "--config-dir", "conf", "op=same")
     assert ran.status == 0
     row = ran.rows["nothing"]
     assert (row["status"], row["operator_calls"]) == ("ok", "0")
@@ -190,7 +190,8 @@ def test_a_graph_break_stands_beside_the_row(tmp_path: Path) -> None:
 
 
 def test_no_compiler_fails_the_compiled_row_readably(tmp_path: Path) -> None:
-    ran = measure(tmp_path, CXX="/bin/false", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
+    cold = {"CXX": "/bin/false", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    ran = run("device=cpu", *QUICK, cwd=tmp_path, **cold)
     assert ran.status == 1
     assert ran.rows["compiled"]["status"] == "failed"
     assert "compiler" in ran.rows["compiled"]["reason"].lower()
@@ -214,12 +215,6 @@ def test_a_name_full_of_markup(tmp_path: Path) -> None:
     assert ran.results["measurements"][1]["variant"] == 'fast "v2" <b>'
 
 
-def test_nothing_recompiles_after_warm_up(tmp_path: Path) -> None:
-    ran = measure(tmp_path, TORCH_LOGS="recompiles")
-    assert ran.rows["compiled"]["recompiles"] == "0"
-    assert "Recompiling function" not in (ran.folder / "worker.log").read_text()
-
-
 TAMPERING = (
     "overwrites_the_reference",
     "overwrites_inputs_of_others",
@@ -232,15 +227,15 @@ TAMPERING = (
 
 
 @pytest.fixture(scope="module")
-def tampered(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def tampered(shared: Shared) -> Ran:
     """Variants that tamper with what others are measured by, among honest ones: naive, fused, compiled and good."""
-    return measure(
-        tmp_path_factory.mktemp("tampering"),
+    overrides = (
         *variants(*TAMPERING, "good"),
         "+op.variants.quick.fn=replacing_variants.quick",
         "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,replaces_when_called,"
         "leaves_default_device,leaves_settings,profiles_itself,labels_with_a_quote,quick,fused,compiled,good]",
     )
+    return shared("tampering", lambda folder: measure(folder, *overrides))
 
 
 def notes(ran: Ran, variant: str) -> str:

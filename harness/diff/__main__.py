@@ -10,7 +10,8 @@ from pathlib import Path
 
 from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.errors import UsageError, unknown
-from harness.diff.difference import LEVELS, refused
+from harness.diff.difference import LEVELS, Settings, difference, gate_failures
+from harness.diff.render import as_json, as_markdown, show
 
 FORMATS = ("text", "markdown", "json")
 EXAMPLES = """\
@@ -26,20 +27,15 @@ exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the comman
 @exit_status
 def main() -> int:
     """Runs the program; returns its exit status."""
-    return _run(_parser().parse_args())
-
-
-def _run(asked: argparse.Namespace) -> int:
-    from harness.diff import render as writing
-    from harness.diff.difference import Settings, difference
-
-    found = difference(asked.old, asked.new, Settings(asked.threshold, asked.confidence, asked.absolute))
-    if asked.format == "text":
-        writing.show(found, asked.fail_on)
+    args = _parser().parse_args()
+    result = difference(args.old, args.new, Settings(args.threshold, args.confidence, args.absolute))
+    if args.format == "text":
+        show(result, args.fail_on)
+    elif args.format == "markdown":
+        print(as_markdown(result, args.fail_on).rstrip("\n"))
     else:
-        text = (writing.as_markdown if asked.format == "markdown" else writing.as_json)(found, asked.fail_on)
-        print(text.rstrip("\n"))
-    return int(bool(refused(found, asked.fail_on)))
+        print(as_json(result, args.fail_on))
+    return int(args.fail_on is not None and bool(gate_failures(result, args.fail_on)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,35 +46,36 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    place = "a run's folder, a sweep's folder, or a copy of a run's results.json"
-    parser.add_argument("old", metavar="OLD", type=Path, help=f"what to compare with: {place}")
-    parser.add_argument("new", metavar="NEW", type=Path, help="what to judge: the same")
+    path = "a run's folder, a sweep's folder, or a copy of a run's results.json"
+    parser.add_argument("old", metavar="OLD", type=Path, help=f"the baseline: {path}")
+    parser.add_argument("new", metavar="NEW", type=Path, help="what to compare with it: the same")
     parser.add_argument(
         "--fail-on",
         metavar="LEVEL",
         type=_choice("--fail-on", LEVELS),
-        help="exit with 1 where a variant that was right is now wrong, failed, degraded, skipped or missing (broken); "
-        "or that, or certainly slower (slower)",
+        help="exit with 1 if a variant that was right is now wrong, failed, degraded, skipped or missing (broken); "
+        "or if it is that, or slower (slower)",
     )
     parser.add_argument(
         "--threshold",
         metavar="SHARE",
         type=_share("--threshold", "5% or 0.05"),
         default="5%",
-        help="claim no change below this, such as 10%% or 0.1 (default: 5%%); noisier runs claim less by themselves",
+        help="claim no smaller change than this, such as 10%% or 0.1 (default: 5%%); noisier runs claim less by "
+        "themselves",
     )
     parser.add_argument(
         "--confidence",
         metavar="SHARE",
         type=_share("--confidence", "99% or 0.99"),
         default="99%",
-        help="with which all claims hold together (default: 99%%)",
+        help="joint confidence of all claims (default: 99%%)",
     )
     parser.add_argument(
         "--absolute",
         action="store_true",
-        help="judge latencies as they are; without it, what moves all variants of a case alike is put down to the "
-        "machine and is unclear",
+        help="compare latencies as they are; without it, a change that all variants of a case share is attributed to "
+        "the machine and is unclear",
     )
     parser.add_argument(
         "--format",
@@ -99,14 +96,14 @@ def _choice(option: str, choices: tuple[str, ...]) -> Callable[[str], str]:
     return read
 
 
-def _share(option: str, such_as: str) -> Callable[[str], float]:
+def _share(option: str, example: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         try:
             value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             value = math.nan
         if not 0 < value < 1:
-            raise UsageError(f"{option}={text}: expected a share such as {such_as}")
+            raise UsageError(f"{option}={text}: expected a share such as {example}")
         return value
 
     return read

@@ -30,6 +30,8 @@ from scipy import special, stats
 from harness.results import statistics
 from harness.results.statistics import MINIMUM_PROCESSES, Interval
 
+VERDICTS = {"above": "slower", "below": "faster", "equal": "same", "unclear": "unclear"}  # by a ratio of latencies
+
 Groups = Sequence[np.ndarray]  # seconds per call, of each process
 
 
@@ -59,7 +61,7 @@ def changes(
         latency = ratio(old[name], new[name], confidence)
         control, relative = _control(name, old, new, minima, floor, confidence)
         judged = latency if absolute else relative
-        verdict, reason = _judge(latency, minima[name], judged, control, floor, absolute)
+        verdict, reason = judge(latency, minima[name], judged, control, floor, absolute)
         found[name] = Change(verdict, reason, latency, minima[name], relative, control)
     return found
 
@@ -141,20 +143,24 @@ def _control(
 
     A variant that changed in the opposite direction is no control: either of the two may be the cause.
     """
-    known = {}
+    known: dict[str, Interval] = {}
+    directions = {other: _direction(minima[other], floor) for other in old}
     for other in old:
-        if other == name or _sign(minima[other], floor) * _sign(minima[name], floor) < 0:
+        if other == name or {directions[name], directions[other]} == {"slower", "faster"}:
             continue
-        before, after = (statistics.paired(list(side[name]), list(side[other])) for side in (old, new))
+        before = statistics.paired(old[name], old[other])
+        after = statistics.paired(new[name], new[other])
         relative = ratio(before, after, confidence)
         if relative is not None:
             known[other] = relative
-    unchanged = [other for other in known if _sign(minima[other], floor) == 0]
-    best = min(unchanged or known, key=lambda other: known[other].high / known[other].low, default=None)
-    return best, known.get(best) if best is not None else None
+    if not known:
+        return None, None
+    unchanged = [other for other in known if directions[other] == "same"]
+    best = min(unchanged or known, key=lambda other: known[other].high / known[other].low)
+    return best, known[best]
 
 
-def _judge(
+def judge(
     latency: Interval | None,
     minimum: float,
     judged: Interval | None,
@@ -162,30 +168,32 @@ def _judge(
     floor: float,
     absolute: bool,
 ) -> tuple[str, str | None]:
+    """The verdict, and the reason if it is unclear: a claim needs the judged interval and the minimum to agree."""
     if latency is None:
         return "unclear", f"fewer than {MINIMUM_PROCESSES} processes in a run: how they scatter is not known"
-    own = ("same", "slower", "faster")[_sign(minimum, floor)]
-    verdict = _verdict(judged, floor) if judged is not None else "unclear"
-    if verdict == own:
-        return verdict, None
+    by_minimum = _direction(minimum, floor)
+    by_interval = _verdict(judged, floor) if judged is not None else "unclear"
+    if by_interval == by_minimum:
+        return by_interval, None
     if _verdict(latency, floor) == "same":
         return "same", None
     if judged is None:
         return "unclear", "no other variant in its case tells the code's change from the machine's"
-    if verdict == "unclear":
+    if by_interval == "unclear":
         return "unclear", "the interval is too wide: processes differ too much, or are too few"
-    if own == "same":
-        what = "its processes are" if absolute else f"relative to {control} it is"
-        return "unclear", f"{what} {verdict}, but its minimum latency is the same"
-    return "unclear", f"it is {own}, and {control} with it: the machine, or what they share"
+    if absolute:
+        return "unclear", f"its processes are {by_interval}, but its minimum latency is {by_minimum}"
+    if by_minimum == "same":
+        return "unclear", f"relative to {control} it is {by_interval}, but its minimum latency is the same"
+    return "unclear", f"it is {by_minimum}, and {control} with it: the machine, or what they share"
 
 
-def _sign(change: float, floor: float) -> int:
-    """1 where the change is up by more than the floor, -1 where it is down, 0 between."""
-    return int(change > 1 + floor) - int(change < 1 / (1 + floor))
+def _direction(change: float, floor: float) -> str:
+    """`slower` or `faster` if a ratio new / old differs from 1 by more than the floor, else `same`."""
+    if change > 1 + floor:
+        return "slower"
+    return "faster" if change < 1 / (1 + floor) else "same"
 
 
 def _verdict(change: Interval, floor: float) -> str:
-    """The verdict on a change known from enough processes; statistics.verdict judges speed, the reciprocal."""
-    speedup = Interval(1 / change.value, 1 / change.high, 1 / change.low)
-    return statistics.verdict(speedup, floor, MINIMUM_PROCESSES)
+    return VERDICTS[statistics.position(change, floor)]

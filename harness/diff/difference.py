@@ -1,4 +1,4 @@
-"""Difference: all in which NEW differs from OLD."""
+"""Difference: everything in which NEW differs from OLD, and what of it a gate fails on."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.diff import environment as doubts
-from harness.diff import runs
 from harness.diff.change import Change, changes
-from harness.diff.environment import Doubt
-from harness.diff.runs import Pair, Seen, pair
+from harness.diff.environment import EnvironmentDifference, RunWarning, environment_differences, run_warnings
+from harness.diff.runs import Pair, VariantResult, pair, read
 from harness.results import statistics
 from harness.results.measurement import DEGRADED, OK, SEVERITY
 
 BROKEN, SLOWER = "broken", "slower"
-LEVELS = (BROKEN, SLOWER)  # each refuses what those before it refuse
+LEVELS = (BROKEN, SLOWER)  # each also fails on what those before it fail on
 
 
 @dataclass(frozen=True)
 class Settings:
     """What may be claimed."""
 
-    threshold: float  # no change below this is claimed
+    threshold: float  # the smallest relative change that is claimed
     confidence: float  # with which all claims of a comparison hold together
-    absolute: bool  # whether latencies are judged without a witness
+    absolute: bool  # whether latencies are compared as they are, without a control
 
 
 @dataclass(frozen=True)
@@ -32,18 +30,18 @@ class VariantDifference:
     """One variant of one case; None for a side that lacks it."""
 
     name: str
-    old: Seen | None
-    new: Seen | None
+    old: VariantResult | None
+    new: VariantResult | None
     change: Change | None  # None: there are not two latencies to compare
 
     @property
     def verdict(self) -> str | None:
-        """`faster`, `slower`, `same` or `unclear`, where there are two latencies."""
+        """`faster`, `slower`, `same` or `unclear`; None if there are not two latencies."""
         return self.change.verdict if self.change else None
 
     @property
     def broken(self) -> bool:
-        """Whether it was measured before and is worse off than slower now: wrong, failed, missing."""
+        """Whether it was measured before and now has a worse status, or is missing."""
         if self.old is None or self.old.status not in (OK, DEGRADED):
             return False
         return self.new is None or SEVERITY.index(self.new.status) > SEVERITY.index(self.old.status)
@@ -59,7 +57,7 @@ class CaseDifference:
     """One case of either side."""
 
     pair: Pair
-    floor: float | None  # no change below this is claimed; None where only one side has the case
+    min_change: float | None  # the smallest relative change that is claimed; None if only one side has the case
     variants: list[VariantDifference]
 
 
@@ -70,8 +68,8 @@ class Difference:
     old: Path
     new: Path
     settings: Settings
-    doubts: list[Doubt]
-    troubles: list[str]
+    environment_differences: list[EnvironmentDifference]
+    warnings: list[RunWarning]
     cases: list[CaseDifference]
 
     @property
@@ -81,43 +79,50 @@ class Difference:
 
 
 def difference(old: Path, new: Path, settings: Settings) -> Difference:
-    """Compares what OLD and NEW name; raises UsageError where they cannot be compared."""
-    pairs = pair(runs.read(old), runs.read(new))
-    comparisons = sum(len(_timed(one)) for one in pairs)
+    """Compares two runs or sweeps; raises UsageError if they cannot be compared."""
+    pairs = pair(read(old), read(new))
+    comparisons = sum(len(_comparable(one)) for one in pairs)
     confidence = statistics.level(settings.confidence, comparisons)
-    cases = [_case(one, settings, confidence) for one in pairs]
-    return Difference(old, new, settings, doubts.doubts(pairs), doubts.troubles(pairs), cases)
+    return Difference(
+        old=old,
+        new=new,
+        settings=settings,
+        environment_differences=environment_differences(pairs),
+        warnings=run_warnings(pairs, settings.threshold),
+        cases=[_case(one, settings, confidence) for one in pairs],
+    )
 
 
-def _case(one: Pair, settings: Settings, confidence: float) -> CaseDifference:
-    old, new = (run.variants if run else {} for run in (one.old, one.new))
-    floor, found = None, {}
-    if one.old and one.new:
-        floor = max(settings.threshold, one.old.noise_floor, one.new.noise_floor)
-        names = _timed(one)
-        before, after = ({name: side[name].timed for name in names} for side in (old, new))
-        found = changes(before, after, floor, confidence, settings.absolute)
-    names = list(dict.fromkeys([*new, *old]))
-    rows = [VariantDifference(name, old.get(name), new.get(name), found.get(name)) for name in names]
-    return CaseDifference(one, floor, rows)
-
-
-def _timed(one: Pair) -> Sequence[str]:
-    """The variants with a latency in both runs."""
-    if not one.old or not one.new:
-        return []
-    return [name for name, seen in one.new.variants.items() if seen.timed and _has(one.old.variants.get(name))]
-
-
-def _has(seen: Seen | None) -> bool:
-    return seen is not None and bool(seen.timed)
-
-
-def refused(difference: Difference, level: str | None) -> list[tuple[CaseDifference, VariantDifference]]:
-    """What a gate of this level fails on; nothing where there is no gate."""
+def gate_failures(difference: Difference, level: str) -> list[tuple[CaseDifference, VariantDifference]]:
+    """What a gate of this level fails on."""
     return [
         (case, variant)
         for case in difference.cases
         for variant in case.variants
-        if level is not None and (variant.broken or (level == SLOWER and variant.verdict == SLOWER))
+        if variant.broken or (level == SLOWER and variant.verdict == SLOWER)
     ]
+
+
+def _case(one: Pair, settings: Settings, confidence: float) -> CaseDifference:
+    old = one.old.variants if one.old else {}
+    new = one.new.variants if one.new else {}
+    min_change = None
+    changed: dict[str, Change] = {}
+    if one.old and one.new:
+        min_change = max(settings.threshold, one.old.noise_floor, one.new.noise_floor)
+        names = _comparable(one)
+        before = {name: old[name].samples for name in names}
+        after = {name: new[name].samples for name in names}
+        changed = changes(before, after, min_change, confidence, settings.absolute)
+    variants = [
+        VariantDifference(name, old.get(name), new.get(name), changed.get(name)) for name in dict.fromkeys([*new, *old])
+    ]
+    return CaseDifference(one, min_change, variants)
+
+
+def _comparable(one: Pair) -> Sequence[str]:
+    """The variants with a latency in both runs."""
+    if not one.old or not one.new:
+        return []
+    old = one.old.variants
+    return [name for name, result in one.new.variants.items() if result.samples and name in old and old[name].samples]

@@ -1,70 +1,104 @@
-"""Doubts: what besides the code may have changed a latency between two runs."""
+"""Environment: what besides the code may have changed a latency between two runs, and what spoilt either of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.diff.runs import Pair, Run, flat
 from harness.report import formatting
+from harness.results.statistics import MINIMUM_PROCESSES
 
 SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
-SAME_CPU = ("name", "cores", "threads")  # of a cpu, the environment says these too
-NO_MATTER = ("_DIR",)  # variables that only say where files are
+SAME_CPU = ("name", "cores", "threads")  # of a device that is the host, the environment lists these too
+IGNORED_VARIABLES = ("_DIR",)  # endings of those that only name folders
 MEASURED = "peaks."  # of a device: figures that differ from run to run on the same machine
 
 
 @dataclass(frozen=True)
-class Doubt:
+class EnvironmentDifference:
     """A difference of environment or configuration."""
 
-    what: str
+    key: str
     old: str
     new: str
-    cases: int  # in so many of the cases that are in both sides
+    cases: int  # how many of the cases of both sides have it
 
-    def sentence(self, of: int) -> str:
-        """`torch: 2.12.0, now 2.13.0`."""
-        where = "" if self.cases == of else f" (in {self.cases} of {of} cases)"
-        return f"{self.what}: {self.old}, now {self.new}{where}"
+    def sentence(self, total: int) -> str:
+        """`torch: 2.12.0 → 2.13.0`, with the number of cases if these are not all of `total`."""
+        return f"{self.key}: {self.old} → {self.new}{_cases(self.cases, total)}"
 
 
-def doubts(pairs: Sequence[Pair]) -> list[Doubt]:
+@dataclass(frozen=True)
+class RunWarning:
+    """Why a side is a poor measurement."""
+
+    side: str  # old or new
+    kind: str  # run: a warning of its own; noise_floor: above the threshold; processes: too few for a claim
+    message: str
+    cases: int  # how many of its cases have it
+
+    def sentence(self, total: int) -> str:
+        """`NEW: other processes used 1.3 cores while timing`, with the number of cases if these are not all."""
+        return f"{self.side.upper()}: {self.message}{_cases(self.cases, total)}"
+
+
+def environment_differences(pairs: Sequence[Pair]) -> list[EnvironmentDifference]:
     """All differences, each once; the machine first."""
     counts: dict[tuple[str, str, str], int] = {}
     for pair in pairs:
         if pair.old is None or pair.new is None:
             continue
-        old, new = _circumstances(pair.old), _circumstances(pair.new)
-        for what in dict.fromkeys([*old, *new]):
-            before, after = old.get(what, "unset"), new.get(what, "unset")
-            if before != after and not _only_there(what, pair):
-                counts[what, before, after] = counts.get((what, before, after), 0) + 1
-    return [Doubt(what, before, after, count) for (what, before, after), count in counts.items()]
+        before = _conditions(pair.old)
+        after = _conditions(pair.new)
+        for key in dict.fromkeys([*before, *after]):
+            old = before.get(key, "unset")
+            new = after.get(key, "unset")
+            if old != new and not _of_one_side(key, pair.old, pair.new):
+                counts[key, old, new] = counts.get((key, old, new), 0) + 1
+    return [EnvironmentDifference(key, old, new, count) for (key, old, new), count in counts.items()]
 
 
-def troubles(pairs: Sequence[Pair]) -> list[str]:
-    """For each side, that the machine was disturbed while it measured: the first case's first warning, and a count."""
-    found = []
+def run_warnings(pairs: Sequence[Pair], threshold: float) -> list[RunWarning]:
+    """What spoilt either side: of each kind the worst, or the first of several messages, with the number of cases."""
+    warnings = []
     for side in ("old", "new"):
-        runs = [run for pair in pairs if (run := getattr(pair, side)) is not None and run.document["warnings"]]
-        if runs:
-            total = sum(len(run.document["warnings"]) for run in runs)
-            more = f" (the first of {total} warnings)" if total > 1 else ""
-            found.append(f"{side.upper()} was disturbed: {runs[0].document['warnings'][0]}{more}")
-    return found
+        runs = [run for pair in pairs if (run := getattr(pair, side)) is not None]
+        warnings += [RunWarning(side, *details) for details in _warnings(runs, threshold)]
+    return warnings
 
 
-def _circumstances(run: Run) -> dict[str, str]:
+def _warnings(runs: Sequence[Run], threshold: float) -> Iterator[tuple[str, str, int]]:
+    """Kind, message and number of cases."""
+    warned = [run.warnings for run in runs if run.warnings]
+    if warned:
+        total = sum(map(len, warned))
+        more = f" (the first of {total} warnings)" if total > 1 else ""
+        yield "run", f"{warned[0][0]}{more}", len(warned)
+    noisy = [run.noise_floor for run in runs if run.noise_floor > threshold]
+    if noisy:
+        floor = formatting.percent(max(noisy))
+        yield "noise_floor", f"a noise floor of {floor} is above --threshold: smaller changes go unnoticed", len(noisy)
+    few = [run.processes for run in runs if 0 < run.processes < MINIMUM_PROCESSES]
+    if few:
+        count = f"{min(few)} process{'es' if min(few) > 1 else ''}"
+        yield "processes", f"measured in {count}: no change of latency is claimed; try latency.processes=5", len(few)
+
+
+def _cases(count: int, total: int) -> str:
+    return "" if count == total else f" (in {count} of {total} cases)"
+
+
+def _conditions(run: Run) -> dict[str, str]:
     """What may change a latency, as texts by name."""
     document = run.document
     environment = dict(document["environment"])
     variables = {f"variable {name}": value for name, value in environment.pop("variables", {}).items()}
     memory = environment.pop("memory_bytes", None)
-    own = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # said by worker.env.NAME
+    configured = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # listed as worker.env.NAME
     on_host = not document["device"].get("accelerator")
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
         **({"memory": formatting.size(memory)} if memory else {}),
@@ -73,22 +107,21 @@ def _circumstances(run: Run) -> dict[str, str]:
             for name, value in flat(document["device"]).items()
             if not (on_host and name in SAME_CPU) and not name.startswith(MEASURED)
         },
-        **{name: value for name, value in variables.items() if name not in own and not name.endswith(NO_MATTER)},
+        **{
+            name: value
+            for name, value in variables.items()
+            if name not in configured and not name.endswith(IGNORED_VARIABLES)
+        },
         **{name: value for name, value in run.settings.items() if name.startswith(SETTINGS)},
     }
-    return {name: _text(value) for name, value in told.items()}
+    return {name: _text(value) for name, value in values.items()}
 
 
-def _only_there(what: str, pair: Pair) -> bool:
-    """Whether it says how a variant is made that only one side has, which is told elsewhere."""
-    if not what.startswith("op.variants."):
+def _of_one_side(key: str, old: Run, new: Run) -> bool:
+    """Whether it configures a variant that only one side has, which is reported as added or missing."""
+    if not key.startswith("op.variants."):
         return False
-    names = [_variants(run) for run in (pair.old, pair.new)]
-    return not any(what.startswith(f"op.variants.{name}.") for name in names[0] & names[1])
-
-
-def _variants(run: Run | None) -> set[str]:
-    return set(run.variants) if run else set()
+    return not any(key.startswith(f"op.variants.{name}.") for name in old.variants.keys() & new.variants.keys())
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Writing: a difference as text for the terminal, as Markdown for a pull request, as JSON for programs."""
+"""Rendering: a difference as text for the terminal, as Markdown for a pull request, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,40 +6,38 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from harness.diff import difference as gate
-from harness.diff import summary as words
+from harness.diff import summary
 from harness.diff.change import Change
-from harness.diff.difference import CaseDifference, Difference, VariantDifference
+from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
 from harness.report import formatting, rendering
 from harness.report.tables import Table
 from harness.results import storage
 from harness.results.statistics import Interval
 
-SCHEMA_VERSION = 1
-HEADERS = ["Variant", "Old", "New", "Change", "Change of least", "Change beside another", "Verdict"]
+SCHEMA_VERSION = 2  # of the JSON
+HEADERS = ["Variant", "Old", "New", "Change", "Change of minimum", "Change relative to control", "Verdict"]
 RIGHT = [False, True, True, True, True, False, False]
 
 
 def show(difference: Difference, level: str | None) -> None:
     """Prints a difference to stdout."""
     out = rendering.console()
-    for line in [*words.sides(difference), *words.warnings(difference)]:
+    for line in [*summary.sides(difference), *summary.warnings(difference)]:
         out.print(line, markup=False, soft_wrap=True)
     for table in _tables(difference):
         rendering.show(out, table)
-    for line in words.findings(difference, level):
+    for line in summary.findings(difference, level):
         out.print(line, markup=False, soft_wrap=True)
 
 
 def as_markdown(difference: Difference, level: str | None) -> str:
     """A difference to paste into a pull request."""
-    sentences = [*words.warnings(difference), *words.findings(difference, level)]
     return rendering.markdown_page(
         "Difference of two runs",
-        sentences,
-        _tables(difference),
-        [],
-        "\n".join(f"- {side}" for side in words.sides(difference)),
+        sentences=[*summary.warnings(difference), *summary.findings(difference, level)],
+        tables=_tables(difference),
+        warnings=[],  # they stand first
+        footer="\n".join(f"- {side}" for side in summary.sides(difference)),
     )
 
 
@@ -53,8 +51,8 @@ def as_json(difference: Difference, level: str | None) -> str:
         "threshold": settings.threshold,
         "confidence": settings.confidence,
         "absolute": settings.absolute,
-        "differences": [asdict(doubt) for doubt in difference.doubts],
-        "troubles": difference.troubles,
+        "environment_differences": [asdict(found) for found in difference.environment_differences],
+        "warnings": [asdict(warning) for warning in difference.warnings],
         "cases": [_case(case) for case in difference.cases],
         "gate": _gate(difference, level) if level is not None else None,
     }
@@ -62,29 +60,29 @@ def as_json(difference: Difference, level: str | None) -> str:
 
 
 def _tables(difference: Difference) -> list[Table]:
-    """One table for a case, and one with a column for the case where there are several."""
+    """The table of one case; several cases share one with a column for the case."""
     if len(difference.cases) == 1:
         case = difference.cases[0]
         return [Table(case.pair.title, HEADERS, RIGHT, _rows(case))]
     rows = [
-        ["" if number else words.case_name(difference, case), *row]
+        ["" if number else summary.case_name(difference, case), *row]
         for case in difference.cases
         for number, row in enumerate(_rows(case))
     ]
-    title = " · ".join([*words.common(difference), f"{len(difference.cases)} cases"])
+    title = " · ".join([*summary.common(difference), f"{len(difference.cases)} cases"])
     return [Table(title, ["Case", *HEADERS], [False, *RIGHT], rows)]
 
 
 def _rows(case: CaseDifference) -> list[list[str]]:
-    seen = [side for variant in case.variants for side in (variant.old, variant.new) if side]
-    unit = formatting.time_unit([side.latency_us for side in seen])
+    results = [result for variant in case.variants for result in (variant.old, variant.new) if result]
+    unit = formatting.time_unit([result.latency_us for result in results])
     return [
         [
             variant.name,
             unit.text(variant.old.latency_us if variant.old else None),
             unit.text(variant.new.latency_us if variant.new else None),
             *_changes(variant.change),
-            variant.verdict or words.what(variant),
+            summary.outcome(variant),
         ]
         for variant in case.variants
     ]
@@ -93,26 +91,31 @@ def _rows(case: CaseDifference) -> list[list[str]]:
 def _changes(change: Change | None) -> list[str]:
     if change is None:
         return [formatting.NOTHING] * 3
-    beside = f"{change.control}: {words.interval(change.relative)}" if change.relative else formatting.NOTHING
-    return [words.interval(change.latency), words.signed(change.minimum), beside]
+    relative = f"{change.control}: {summary.interval(change.relative)}" if change.relative else formatting.NOTHING
+    return [summary.interval(change.latency), summary.signed(change.minimum), relative]
 
 
 def _gate(difference: Difference, level: str) -> dict[str, Any]:
-    refused = gate.refused(difference, level)
-    told = [{"case": case.pair.title, "variant": row.name, "what": words.what(row)} for case, row in refused]
-    return {"fail_on": level, "passed": not refused, "refused": told}
+    failures = [
+        {"case": case.pair.title, "variant": variant.name, "outcome": summary.outcome(variant)}
+        for case, variant in gate_failures(difference, level)
+    ]
+    return {"fail_on": level, "passed": not failures, "failures": failures, "unclear": summary.unclear(difference)}
 
 
 def _case(case: CaseDifference) -> dict[str, Any]:
-    run = case.pair.new or case.pair.old
+    old, new = case.pair.old, case.pair.new
+    run = new or old
     assert run is not None
-    asked = run.document["case"]
+    described = run.document["case"]
     return {
         "title": case.pair.title,
-        **{name: asked[name] for name in ("op", "dims", "dtype", "mode", "device")},
-        "old": str(case.pair.old.path) if case.pair.old else None,
-        "new": str(case.pair.new.path) if case.pair.new else None,
-        "floor": case.floor,
+        **{name: described[name] for name in ("op", "dims", "dtype", "mode", "device")},
+        "old": str(old.path) if old else None,
+        "new": str(new.path) if new else None,
+        "old_noise_floor": old.noise_floor if old else None,
+        "new_noise_floor": new.noise_floor if new else None,
+        "min_change": case.min_change,
         "variants": [_variant(variant) for variant in case.variants],
     }
 
@@ -124,16 +127,19 @@ def _variant(variant: VariantDifference) -> dict[str, Any]:
         "verdict": variant.verdict,
         "reason": change.reason if change else None,
         "broken": variant.broken,
+        "fixed": variant.fixed,
         "old_status": old.status if old else None,
         "new_status": new.status if new else None,
         "old_reason": old.reason if old else None,
         "new_reason": new.reason if new else None,
         "old_latency_us": old.latency_us if old else None,
         "new_latency_us": new.latency_us if new else None,
+        "old_processes": old.processes if old else None,
+        "new_processes": new.processes if new else None,
         **_ratio("latency_ratio", change.latency if change else None),
-        "least_ratio": change.minimum if change else None,
-        **_ratio("beside_ratio", change.relative if change else None),
-        "witness": change.control if change else None,
+        "min_ratio": change.minimum if change else None,
+        **_ratio("relative_ratio", change.relative if change else None),
+        "control": change.control if change else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""Runs: what OLD and NEW name, read and checked."""
+"""Runs: what OLD and NEW name, read, checked and paired case by case."""
 
 from __future__ import annotations
 
@@ -17,90 +17,40 @@ from harness.results.entry import Entry
 from harness.results.measurement import OK
 from harness.results.storage import Document
 
+NAMED = 3  # cases in an error message
+
+Key = tuple[Any, ...]
+
 
 @dataclass(frozen=True)
-class Seen:
-    """What one run saw of one variant."""
+class VariantResult:
+    """What one run measured of one variant."""
 
     status: str
     reason: str | None
     latency_us: float | None
-    timed: list[np.ndarray]  # seconds per call of each process; empty where its latency is no measure of it
+    processes: int
+    samples: list[np.ndarray]  # seconds per call of each process; empty if they are no measure of its latency
 
 
 @dataclass(frozen=True)
 class Run:
-    """One case as one run saw it."""
+    """One case as one run measured it."""
 
     path: Path
-    key: tuple[Any, ...]  # what makes it the same case as another run's
+    key: Key  # equal for the same case of another run
     title: str  # the key for people
-    words: tuple[str, ...]  # what the title is made of
+    words: tuple[str, ...]  # the parts of the title
     settings: Mapping[str, Any]  # the configuration, by dotted key
-    variants: Mapping[str, Seen]
-    noise_floor: float
-    comparison: Comparison
+    variants: Mapping[str, VariantResult]
+    noise_floor: float  # relative
+    warnings: list[str]  # its own, of interference above all
+    document: Document
 
     @property
-    def document(self) -> Document:
-        """What results.json holds."""
-        return self.comparison.document
-
-
-def read(place: Path) -> list[Run]:
-    """The runs of a run's folder, a sweep's folder, or a file that results.json was copied to.
-
-    Raises UsageError where there are none, or where one of them is not what this harness writes.
-    """
-    if place.is_dir() and not (place / storage.FILE).exists():
-        paths = sorted(place.glob(f"*/{storage.FILE}"))
-        if not paths:
-            raise UsageError(f"{place}: no {storage.FILE} there or one folder below; name a run's folder or a sweep's")
-        return [_run(path) for path in paths]
-    return [_run(place / storage.FILE if place.is_dir() else place)]
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, by dotted key."""
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        key = f"{prefix}{name}"
-        found |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
-    return found
-
-
-def _run(path: Path) -> Run:
-    comparison = Comparison(storage.read(path))
-    try:
-        case = comparison.case
-        entries = comparison.entries
-        return Run(
-            path=path,
-            key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=comparison.title,
-            words=comparison.words,
-            settings=flat(comparison.document["config"]),
-            variants={
-                row["variant"]: Seen(row["status"], row["reason"], row["latency_us"], _timed(entries[row["variant"]]))
-                for row in comparison.rows
-            },
-            noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
-            comparison=comparison,
-        )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
-        raise UsageError(f"{path}: not the whole results of a run ({type(error).__name__}: {error})") from error
-
-
-def _timed(entry: Entry) -> list[np.ndarray]:
-    """The samples that tell a variant's latency: not those of a wrong one, nor of the loop around nothing."""
-    if entry.measurement.status != OK or not entry.comparable or entry.latency is None or entry.too_fast:
-        return []
-    return entry.comparison.by_process[entry.name]
-
-
-SHOWN = 3  # cases named in an error
-
-Key = tuple[Any, ...]
+    def processes(self) -> int:
+        """How many processes measured it; 0 if none did to the end."""
+        return max((result.processes for result in self.variants.values()), default=0)
 
 
 @dataclass(frozen=True)
@@ -108,57 +58,112 @@ class Pair:
     """A case of both sides, or of one."""
 
     title: str
-    words: tuple[str, ...]  # what the title is made of
+    words: tuple[str, ...]  # the parts of the title
     old: Run | None
     new: Run | None
 
 
-def pair(old: Sequence[Run], new: Sequence[Run]) -> list[Pair]:
-    """Every case of either side, in the order of `new`; what only `old` holds comes last.
+def read(path: Path) -> list[Run]:
+    """The runs of a run's folder, of a sweep's folder, or of a copy of results.json.
 
-    A sweep may vary more than what names a case, such as latency.cache: there those settings tell its cases apart.
-    Raises UsageError where a side holds a case twice, or where no case is in both.
+    Raises UsageError if there are none, or if one of them is not complete or of another schema version.
     """
-    telling = _telling(old, new)
-    olds, news = _by_key("OLD", old, telling), _by_key("NEW", new, telling)
+    if path.is_dir() and not (path / storage.FILE).exists():
+        paths = sorted(path.glob(f"*/{storage.FILE}"))
+        if not paths:
+            raise UsageError(f"{path}: no {storage.FILE} there or one folder below; name a run's folder or a sweep's")
+        return [_run(path) for path in paths]
+    return [_run(path / storage.FILE if path.is_dir() else path)]
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, by dotted key."""
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        key = f"{prefix}{name}"
+        values |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
+    return values
+
+
+def pair(old: Sequence[Run], new: Sequence[Run]) -> list[Pair]:
+    """Every case of either side, in the order of `new`; cases of `old` alone come last.
+
+    A sweep may vary more than what names a case, such as latency.cache: then those settings distinguish its cases.
+    Raises UsageError if a side holds a case twice, or if no case is in both.
+    """
+    distinguishing = _distinguishing(old, new)
+    olds = _by_key("OLD", old, distinguishing)
+    news = _by_key("NEW", new, distinguishing)
     if not olds.keys() & news.keys():
         raise UsageError(
             f"OLD and NEW have no case in common: op, dims, dtype, mode and device must be equal; "
-            f"OLD has {_some(olds.values())}; NEW has {_some(news.values())}"
+            f"OLD has {_titles(olds.values())}; NEW has {_titles(news.values())}"
         )
-    return [_pair(olds.get(key), news.get(key), telling) for key in dict.fromkeys([*news, *olds])]
+    return [_pair(olds.get(key), news.get(key), distinguishing) for key in dict.fromkeys([*news, *olds])]
 
 
-def _telling(*sides: Sequence[Run]) -> dict[Key, list[str]]:
+def _run(path: Path) -> Run:
+    document = storage.read(path)
+    try:
+        comparison = Comparison(document)
+        case = comparison.case
+        return Run(
+            path=path,
+            key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
+            title=comparison.title,
+            words=comparison.words,
+            settings=flat(document["config"]),
+            variants={name: _result(entry) for name, entry in comparison.entries.items()},
+            noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
+            warnings=list(document["warnings"]),
+            document=document,
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
+        raise UsageError(f"{path}: not the whole results of a run ({type(error).__name__}: {error})") from error
+
+
+def _result(entry: Entry) -> VariantResult:
+    """A variant's result; the samples of a wrong variant, or of the timing loop alone, measure no latency."""
+    timed = entry.measurement.status == OK and entry.comparable and entry.latency is not None and not entry.too_fast
+    return VariantResult(
+        status=entry.measurement.status,
+        reason=entry.measurement.reason,
+        latency_us=entry.latency.value * 1e6 if entry.latency else None,
+        processes=len(entry.timed),
+        samples=entry.comparison.by_process[entry.name] if timed else [],
+    )
+
+
+def _distinguishing(*sides: Sequence[Run]) -> dict[Key, list[str]]:
     """For each key that a side holds several times: the settings in which those runs differ."""
-    found: dict[Key, set[str]] = defaultdict(set)
+    differing: dict[Key, set[str]] = defaultdict(set)
     for side in sides:
         first: dict[Key, Run] = {}
         for run in side:
             other = first.setdefault(run.key, run).settings
             names = other.keys() | run.settings.keys()
-            found[run.key] |= {name for name in names if other.get(name) != run.settings.get(name)}
-    return {key: sorted(names) for key, names in found.items()}
+            differing[run.key] |= {name for name in names if other.get(name) != run.settings.get(name)}
+    return {key: sorted(names) for key, names in differing.items()}
 
 
-def _by_key(side: str, runs: Sequence[Run], telling: Mapping[Key, Sequence[str]]) -> dict[Key, Run]:
-    found: dict[Key, Run] = {}
+def _by_key(side: str, runs: Sequence[Run], distinguishing: Mapping[Key, Sequence[str]]) -> dict[Key, Run]:
+    by_key: dict[Key, Run] = {}
     for run in runs:
-        key = (*run.key, *(repr(run.settings.get(name)) for name in telling[run.key]))
-        if key in found:
-            raise UsageError(f"{side} holds {run.title} twice: {found[key].path} and {run.path}; name one of them")
-        found[key] = run
-    return found
+        key = (*run.key, *(repr(run.settings.get(name)) for name in distinguishing[run.key]))
+        if key in by_key:
+            raise UsageError(f"{side} holds {run.title} twice: {by_key[key].path} and {run.path}; name one of them")
+        by_key[key] = run
+    return by_key
 
 
-def _pair(old: Run | None, new: Run | None, telling: Mapping[Key, Sequence[str]]) -> Pair:
+def _pair(old: Run | None, new: Run | None, distinguishing: Mapping[Key, Sequence[str]]) -> Pair:
     run = new or old
     assert run is not None
-    settings = [f"{name}={run.settings.get(name)}" for name in telling[run.key]]
+    settings = [f"{name}={run.settings.get(name)}" for name in distinguishing[run.key]]
     return Pair(" · ".join([run.title, *settings]), (*run.words, *settings), old, new)
 
 
-def _some(runs: Iterable[Run]) -> str:
+def _titles(runs: Iterable[Run]) -> str:
     titles = [run.title for run in runs]
-    more = f" and {len(titles) - SHOWN} more" if len(titles) > SHOWN else ""
-    return "; ".join(titles[:SHOWN]) + more
+    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    return "; ".join(titles[:NAMED]) + more

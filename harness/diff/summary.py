@@ -1,38 +1,38 @@
-"""Words: what differs between two sides, in sentences, and the texts that they share with the tables."""
+"""Summary: a difference in sentences, and the texts that they share with the formatting."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from harness.diff import difference as gate
-from harness.diff.difference import CaseDifference, Difference, VariantDifference
+from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
 from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
-GROUPS = ["missing", "added", "unclear", "same"]  # in the order in which they are told
+GROUPS = ("missing", "added", "unclear", "same")  # in the order of their sentences
 NAMED = 4  # variants in a sentence
-FACTOR = 10.0  # a change beyond this is told as a factor
+FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentage
 
 
 def sides(difference: Difference) -> list[str]:
     """What is compared with what, and when it was measured."""
     first = difference.both[0].pair
     lines = []
-    for name, place, run in (("OLD", difference.old, first.old), ("NEW", difference.new, first.new)):
+    for name, path, run in (("OLD", difference.old, first.old), ("NEW", difference.new, first.new)):
         if run is not None:
-            made = f"{run.document['created']}, torch {run.document['environment'].get('torch', '?')}"
-            lines.append(f"{name}: {place} ({made})")
+            torch = run.document["environment"].get("torch", "?")
+            lines.append(f"{name}: {path} ({run.document['created']}, torch {torch})")
     return lines
 
 
 def warnings(difference: Difference) -> list[str]:
-    """What makes the comparison doubtful; it is said before any result."""
-    of = len(difference.both)
-    lines = [f"DIFFERS: {doubt.sentence(of)}" for doubt in difference.doubts]
+    """What makes the comparison doubtful; it comes before any result."""
+    both = len(difference.both)
+    lines = [f"Differs: {found.sentence(both)}" for found in difference.environment_differences]
     if lines:
-        lines.append("What differs besides the code may be the cause of a change.")
-    return lines + difference.troubles
+        lines.append("These differences may be the cause of a change.")
+    totals = {side: sum(getattr(case.pair, side) is not None for case in difference.cases) for side in ("old", "new")}
+    return lines + [f"Warning: {warning.sentence(totals[warning.side])}" for warning in difference.warnings]
 
 
 def findings(difference: Difference, level: str | None) -> list[str]:
@@ -42,24 +42,24 @@ def findings(difference: Difference, level: str | None) -> list[str]:
     for case in difference.cases:
         for variant in case.variants:
             name = _name(difference, case, variant)
-            sentence, group = _sentence(variant, difference.settings.absolute), _group(variant)
+            sentence = _sentence(variant, difference.settings.absolute)
+            group = _group(variant)
             if sentence:
                 lines.append(f"{name} {sentence}")
             elif group:
                 groups[group].append(name)
-    for told, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
-        lines.append(f"{told.capitalize()}: {_some(groups[told, reason])}{f' ({reason})' if reason else ''}.")
-    floors = [case.floor for case in difference.both if case.floor is not None]
-    span = dict.fromkeys(formatting.percent(floor) for floor in (min(floors), max(floors)))
+    for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
+        lines.append(f"{kind.capitalize()}: {_some(groups[kind, reason])}{f' ({reason})' if reason else ''}.")
+    smallest = [case.min_change for case in difference.both if case.min_change is not None]
+    span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
     lines.append(f"No change below {' to '.join(span)} is claimed.")
     if level is not None:
-        names = [_name(difference, case, variant) for case, variant in gate.refused(difference, level)]
-        lines.append(f"The gate fails on {_some(names)}." if names else "The gate passes.")
+        lines.append(_gate(difference, level))
     return lines
 
 
-def what(variant: VariantDifference) -> str:
-    """The verdict of a variant that has no two latencies: what became of it."""
+def outcome(variant: VariantDifference) -> str:
+    """The verdict of a variant; without two latencies to compare, its status."""
     if variant.verdict:
         return variant.verdict
     if variant.old is None:
@@ -71,14 +71,19 @@ def what(variant: VariantDifference) -> str:
     return variant.new.status if variant.new.status != OK else formatting.NOTHING
 
 
+def unclear(difference: Difference) -> int:
+    """How many variants no claim can be made of."""
+    return sum(variant.verdict == "unclear" for case in difference.cases for variant in case.variants)
+
+
 def interval(change: Interval | None) -> str:
-    """`+20.1% (+18.0% to +22.3%)`; as factors where a bound is beyond all percentages."""
+    """`+20.1% (+18.0% to +22.3%)`; as factors if a bound is beyond all percentages."""
     if change is None:
         return formatting.NOTHING
-    numbers = (change.value, change.low, change.high)
-    plain = all(1 / FACTOR < number < FACTOR for number in numbers)
-    value, low, high = (signed(number) if plain else formatting.times_factor(number) for number in numbers)
-    return f"{value} {formatting.UNKNOWN if formatting.vague(*numbers) else f'({low} to {high})'}"
+    bounds = (change.value, change.low, change.high)
+    text = signed if all(1 / FACTOR < bound < FACTOR for bound in bounds) else formatting.times_factor
+    span = formatting.UNKNOWN if formatting.vague(*bounds) else f"({text(change.low)} to {text(change.high)})"
+    return f"{text(change.value)} {span}"
 
 
 def signed(change: float) -> str:
@@ -86,17 +91,19 @@ def signed(change: float) -> str:
     if not 1 / FACTOR < change < FACTOR:
         return formatting.times_factor(change)
     share = formatting.percent(abs(change - 1))
-    return share if share == formatting.percent(0) else f"{'+' if change > 1 else '−'}{share}"
+    if share == formatting.percent(0):
+        return share
+    return f"{'+' if change > 1 else '−'}{share}"
 
 
 def common(difference: Difference) -> list[str]:
-    """What the names of all cases share, such as the operation."""
+    """The parts of their titles that all cases share, such as the operation."""
     first, *others = (case.pair.words for case in difference.cases)
     return [word for word in first if all(word in other for other in others)]
 
 
 def case_name(difference: Difference, case: CaseDifference) -> str:
-    """What tells a case from the others: `hidden=512`; its title where it is alone."""
+    """What distinguishes the case from the others: `hidden=512`; the title of a single case."""
     shared = common(difference)
     return " ".join(word for word in case.pair.words if word not in shared) or case.pair.title
 
@@ -106,23 +113,31 @@ def _name(difference: Difference, case: CaseDifference, variant: VariantDifferen
 
 
 def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
-    """What changed for certain."""
+    """A change that is claimed."""
     change = variant.change
     if change is not None and change.verdict in ("faster", "slower"):
-        typical = change.latency if absolute else change.relative
-        beside = "" if absolute else f" beside {change.control}"
-        return f"is {change.verdict}: {interval(typical)}{beside}, {signed(change.minimum)} in its least latency."
+        typical = interval(change.latency) if absolute else f"{interval(change.relative)} relative to {change.control}"
+        return f"is {change.verdict}: {typical}, {signed(change.minimum)} in its minimum latency."
     if variant.new is not None and (variant.broken or variant.fixed):
         reason = f": {variant.new.reason}" if variant.new.reason else ""
-        return f"is {what(variant)}{reason}."
+        return f"is {outcome(variant)}{reason}."
     return None
 
 
 def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
-    """What is said of several variants at once, and why."""
+    """What is reported of several variants in one sentence, and the reason that they share."""
     if variant.change is not None:
         return variant.change.verdict, variant.change.reason
-    return (what(variant), None) if variant.new is None or variant.old is None else None
+    return (outcome(variant), None) if variant.new is None or variant.old is None else None
+
+
+def _gate(difference: Difference, level: str) -> str:
+    failures = [_name(difference, case, variant) for case, variant in gate_failures(difference, level)]
+    if failures:
+        return f"The gate fails on {_some(failures)}."
+    count = unclear(difference)
+    total = sum(variant.verdict is not None for case in difference.cases for variant in case.variants)
+    return f"The gate passes, with {count} of {total} variants unclear." if count else "The gate passes."
 
 
 def _some(names: list[str]) -> str:

@@ -44,7 +44,7 @@ def warnings(comparison: Comparison) -> list[str]:
     if alone:
         texts.append(
             f"no verdict on {', '.join(row['variant'] for row in alone)}: one process cannot tell how processes "
-            "scatter; try latency.processes=3 latency.max_processes=12"
+            "scatter; try latency.processes=5 latency.max_processes=12"
         )
     for row in rows:
         texts += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]

@@ -37,6 +37,7 @@ NOISY_ROUND = 1.2  # a round is noisy in which the control takes longer than thi
 EQUIVALENT = 0.05  # relative difference that is never more than "same", however noisy the machine
 MINIMUM_PROCESSES = 2  # for a claim: fewer say nothing about the scatter between processes
 RESAMPLES = 999  # of the bootstrap
+SPEEDUP_VERDICTS = {"above": "faster", "below": "slower", "equal": "same", "unclear": "unclear"}
 
 
 @dataclass(frozen=True)
@@ -220,20 +221,24 @@ def noise_floor(control: Interval, min_effect: float) -> float:
     return float(np.exp(max(abs(np.log(control.value)), np.log1p(min_effect)))) - 1
 
 
-def verdict(ratio: Interval, floor: float, processes: int) -> str:
-    """`faster`, `slower`, `same` or `unclear`, from the speed-up over the baseline.
+def position(ratio: Interval, floor: float) -> str:
+    """Where a ratio lies, judged by its whole interval: `above` or `below` 1, `equal` to it, or `unclear`.
 
-    `faster` and `slower` need the whole interval beyond the noise floor, `same` needs it within; a high floor makes
-    nothing the same. Fewer than MINIMUM_PROCESSES processes are always `unclear`.
+    Above and below need the interval beyond the noise floor, equal needs it within; a high floor makes nothing equal.
     """
+    if ratio.low > 1 + floor:
+        return "above"
+    if ratio.high < 1 / (1 + floor):
+        return "below"
+    margin = 1 + min(floor, EQUIVALENT)
+    return "equal" if ratio.low >= 1 / margin and ratio.high <= margin else "unclear"
+
+
+def verdict(speedup: Interval, floor: float, processes: int) -> str:
+    """`faster`, `slower`, `same` or `unclear`; fewer than MINIMUM_PROCESSES processes are always `unclear`."""
     if processes < MINIMUM_PROCESSES:
         return "unclear"
-    if ratio.low > 1 + floor:
-        return "faster"
-    if ratio.high < 1 / (1 + floor):
-        return "slower"
-    margin = 1 + min(floor, EQUIVALENT)
-    return "same" if ratio.low >= 1 / margin and ratio.high <= margin else "unclear"
+    return SPEEDUP_VERDICTS[position(speedup, floor)]
 
 
 def _logs(groups: Sequence[np.ndarray]) -> list[np.ndarray]:

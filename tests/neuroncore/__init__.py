@@ -35,7 +35,7 @@ class UnavailableError(Exception):
 @cache
 def build() -> Path:
     """The extension, compiled (in about half a minute) if this source, torch and Python have none yet."""
-    folder = _cache_folder() / _fingerprint()
+    folder = cache_folder() / _fingerprint()
     library = folder / f"{MODULE}.so"
     if library.exists():
         return library
@@ -91,7 +91,8 @@ def _switches_module():
     return module
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where compiled extensions are kept."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuroncore"
