@@ -132,6 +132,7 @@ def test_inputs_in_lists_tuples_and_dicts(mode: str, dtype: str) -> None:
 # Sparse tensors
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")  # beta state; invariants that are not checked
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "uncoalesced"])
 def test_sparse_inputs_and_outputs(layout: str) -> None:
     def inputs(dtype: torch.dtype, generator: torch.Generator) -> Any:

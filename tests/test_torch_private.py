@@ -17,6 +17,8 @@ from harness.measure.profile import OwnProfilerError, probe
 
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch warns of its own as it is imported
+
 
 @pytest.mark.parametrize("name", torch_private.NAMES)
 def test_the_installed_torch_has(name: str) -> None:

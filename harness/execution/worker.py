@@ -67,6 +67,8 @@ class _Worker:
         gc.freeze()  # what is imported is never garbage, and need not be looked through again
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
+        if any(variant.compile is not None for variant in self.operation.variants):
+            torch_private.load_backend(self.device.compile_arguments().get("backend"))
         self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device)
         self.data = CaseData(self.case)
         self.data.inputs(self.case.seed)

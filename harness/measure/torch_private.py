@@ -38,6 +38,7 @@ METRIC_FIELDS = (
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
 POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
 SOURCE_KEY = "torch._inductor.codecache:torch_key"
@@ -71,6 +72,7 @@ NAMES = (
     DISPATCH_MODES,
     POP_FUNCTION_MODE,
     POP_DISPATCH_MODE,
+    LOOKUP_BACKEND,
     PROFILER_ENABLED,
     VECTOR_INSTRUCTIONS,
     SOURCE_KEY,
@@ -97,6 +99,15 @@ def keep_backward_buffers() -> None:
         config = importlib.import_module(module)
         if hasattr(config, name):
             setattr(config, name, False)
+
+
+def load_backend(name: Any) -> None:
+    """Imports a compiler's back end, which may set Dynamo's configuration as it is imported.
+
+    Without this name the first variant that compiles is said to have changed that configuration.
+    """
+    with contextlib.suppress(Exception):
+        pkgutil.resolve_name(LOOKUP_BACKEND)(name)
 
 
 def counters() -> Mapping[str, Mapping[str, int]] | None:
