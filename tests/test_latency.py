@@ -95,7 +95,7 @@ class Clock:
         self.now += self._call_s + self._delays.get(self.calls, 0.0)
 
     def block(self, monkeypatch: pytest.MonkeyPatch, **known: float) -> latency.Block:
-        monkeypatch.setattr(latency.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(latency, "perf_counter", lambda: self.now)
         timed = sampler(subject(self.call), **known)
         timed.warm()
         return timed.blocks["mine"]
