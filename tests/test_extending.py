@@ -235,8 +235,9 @@ def test_functions_of_one_s_own(tmp_path: Path) -> None:
     }
     tensors = (torch.randn(8, 16, requires_grad=True), torch.randn(16, requires_grad=True))
     found = compare(
-        variants=variants, inputs=tensors, mode="forward_backward", overrides=SHORT, folder=tmp_path / "kept"
-    )
+        variants=variants, inputs=tensors, mode="forward_backward", folder=tmp_path / "kept",
+        overrides=[*SHORT, "report.charts=[comparison]"],
+    )  # fmt: skip
     table = found.table.set_index("variant")
     assert dict(table["status"]) == {"plain": "ok", "<b>fast": "ok", "wrong": "wrong", "compiled": "ok"}
     assert table["verdict"]["plain"] == "baseline"

@@ -19,7 +19,10 @@ from conftest import Shared
 
 from harness.results import sweeps
 
-PICKY = ("-m", "dtype=float32,bfloat16", "device=cpu", "variants=[naive,picky]", "+op.variants.picky.fn=faults.picky")
+PICKY = (
+    "-m", "dtype=float32,bfloat16", "device=cpu", "variants=[naive,picky]", "+op.variants.picky.fn=faults.picky",
+    *QUICK, "report.charts=[comparison]",
+)  # fmt: skip
 
 FAULTS = """
 import os, signal, subprocess, sys, time, torch
@@ -127,7 +130,7 @@ def swept(shared: Shared) -> Path:
 
     def make(folder: Path) -> Path:
         (folder / "faults.py").write_text(FAULTS)
-        assert in_process(*PICKY, *QUICK, cwd=folder).status == 1
+        assert in_process(*PICKY, cwd=folder).status == 1
         return folder
 
     return shared("picky", make)
@@ -168,15 +171,15 @@ def test_each_fault_costs_its_own_row(package: Path) -> None:
 def test_a_resume_measures_what_failed_and_nothing_else(again: Path) -> None:
     folder = sweep_of(again)
     before = written(folder)
-    other = in_process(*PICKY, *QUICK, "op.dims.hidden=64", "resume=last", cwd=again)
+    other = in_process(*PICKY, "op.dims.hidden=64", "resume=last", cwd=again)
     assert other.status == 2
     assert "other settings" in other.error
-    more = in_process(*PICKY, *QUICK, "dtype=float32,bfloat16,float64", f"resume={folder}", cwd=again)
+    more = in_process(*PICKY, "dtype=float32,bfloat16,float64", f"resume={folder}", cwd=again)
     assert more.status == 2
     assert "has 2 cases, and this command has 3" in more.error
     assert written(folder) == before
     (again / "faults.py").write_text(FAULTS.replace("torch.bfloat16", "None"))
-    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, "resume=last", cwd=again)
     assert ran.status == 0, ran.err
     assert {row["status"] for row in rows_of(folder).values()} == {"ok"}
     assert written(folder)["000-float32"] == before["000-float32"]
@@ -186,7 +189,7 @@ def test_a_resume_measures_what_failed_and_nothing_else(again: Path) -> None:
 def test_results_of_another_version_are_not_measured_over(again: Path) -> None:
     results = sweep_of(again) / "001-bfloat16" / "results.json"
     results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
-    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, "resume=last", cwd=again)
     assert ran.status == 2
     assert "001-bfloat16: results.json has schema_version 99" in ran.error
 
@@ -196,7 +199,7 @@ def test_a_full_disk_ends_the_sweep_and_what_was_saved_stays_readable(again: Pat
     folder = sweep_of(again)
     before = written(folder)
     shutil.rmtree(folder / "000-float32")
-    program = start(*PICKY, *QUICK, "resume=last", cwd=again, largest_file=100_000)
+    program = start(*PICKY, "resume=last", cwd=again, largest_file=100_000)
     _, said = program.communicate(timeout=120)
     assert program.returncode == 1, said
     assert "Traceback" not in said
@@ -211,7 +214,7 @@ def test_a_case_whose_folder_cannot_be_made_ends_the_sweep(again: Path) -> None:
     folder = sweep_of(again)
     shutil.rmtree(folder / "000-float32")
     (folder / "000-float32").touch()
-    ran = in_process(*PICKY, *QUICK, "resume=last", cwd=again)
+    ran = in_process(*PICKY, "resume=last", cwd=again)
     assert ran.status == 1
     assert "Traceback" not in ran.err
     assert "000-float32: File exists" in ran.err
@@ -234,7 +237,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path: Path) ->
 @pytest.mark.parametrize("instant", ["sweep.json", "000*/worker.log", "000*/results.json"])
 def test_a_kill_loses_nothing_that_was_finished(swept: Path, tmp_path: Path, instant: str) -> None:
     (tmp_path / "faults.py").write_text(FAULTS)
-    program = start(*PICKY, *QUICK, cwd=tmp_path)
+    program = start(*PICKY, cwd=tmp_path)
     wait_for(lambda: any(tmp_path.glob(f"outputs/*/*/{instant}")))
     program.kill()
     program.communicate()
@@ -243,7 +246,7 @@ def test_a_kill_loses_nothing_that_was_finished(swept: Path, tmp_path: Path, ins
     assert len(done) == (instant == "000*/results.json")
     assert [case.missing is None for case in sweeps.read(folder).cases] == [bool(done), False]
     if done:
-        assert run(*PICKY, *QUICK, "resume=last", cwd=tmp_path).status == 1
+        assert run(*PICKY, "resume=last", cwd=tmp_path).status == 1
         assert [row["status"] for row in rows_of(folder).values()] == ["ok", "ok", "ok", "failed"]
         assert written(folder)["000-float32"] == done["000-float32"]
 
