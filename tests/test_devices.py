@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from multiprocessing import get_start_method
 from pathlib import Path
 
-from harness.devices.artefacts import Artefact, Capture, Summary
+from harness.devices.base import Artefact, Capture, Summary
 from harness.devices.base import Device
 from harness.devices.preflight import Tool, Variable
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
-from harness.devices.artefacts import Capture, Pair
+from harness.devices.base import Capture, Pair
 
 BOTH = ["DEVICE", "RUNTIME"]
 SYSTEM = {"ntrace.pb": 9, "trace_info.pb": 9}

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import setting, valid
 from harness.devices import neuron_artefacts, neuron_explorer
-from harness.devices.artefacts import TRACE, Capture, Summary
-from harness.devices.base import Device
+from harness.devices.base import TRACE, Capture, Device, Summary
 from harness.devices.neuron_package import absent, mismatch, version
 from harness.devices.preflight import Finding, Tool, Variable
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.devices.artefacts import TRACE, Artefact, Capture, Pair
+from harness.devices.base import TRACE, Artefact, Capture, Pair
 
 KINDS = {
     ".neff": "compiled graph (NEFF)",

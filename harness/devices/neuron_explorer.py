@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import one_line
-from harness.devices.artefacts import Summary
+from harness.devices.base import Summary
 
 PROGRAM = "neuron-explorer"
 RAW = "neuron-explorer-summary.txt"  # what it printed

@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.report import captures, drawing, page, rendering, summary
-from harness.report.tables import comparison_table, declared_tables, operator_tables
+from harness.report import drawing, formatting, page, rendering, summary
+from harness.report.rendering import markdown_table
+from harness.report.tables import Table, comparison_table, declared_tables, operator_tables
 from harness.results import columns, storage
 from harness.results.comparison import Comparison
 
@@ -23,7 +24,7 @@ def write(folder: Path, comparison: Comparison, charts: Sequence[str] | None = N
     storage.write_table(folder / "samples.csv", columns.names(columns.SAMPLES), comparison.samples)
     with storage.atomic(folder / "comparison.md") as file:
         file.write(markdown(comparison))
-    capture = captures.markdown(folder, comparison)
+    capture = _captures(folder, comparison)
     if capture is not None:
         with storage.atomic(folder / "traces" / "README.md") as file:
             file.write(capture)
@@ -61,3 +62,31 @@ def markdown(comparison: Comparison) -> str:
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
     sentences, warnings = summary.sentences(comparison), summary.warnings(comparison)
     return rendering.markdown_page(comparison.title, sentences, tables, warnings, footer)
+
+
+def _captures(folder: Path, comparison: Comparison) -> str | None:
+    """A page, in Markdown, on what the profiler left in a run's `folder`; None where it left nothing but traces."""
+    captured = [entry for entry in comparison.entries.values() if entry.measurement.capture]
+    if not captured:
+        return None
+    parts = [
+        "# Captures",
+        f"Run the commands in the run's folder:\n\n```bash\ncd {shlex.quote(str(folder.absolute()))}\n```",
+        (captured[0].measurement.capture or {})["viewing"],
+    ]
+    for entry in captured:
+        capture = entry.measurement.capture or {}
+        parts.append(f"## {entry.name}")
+        parts += [f"**{trouble}**" for trouble in capture["troubles"]]
+        if capture["commands"]:
+            parts.append("```bash\n" + "\n".join(capture["commands"]) + "\n```")
+        if capture["files"]:
+            pairs = {pair["ntff"]: pair["neff"] or "no NEFF of its hash" for pair in capture["pairs"]}
+            lines = [
+                [file["path"], file["kind"], formatting.size(file["bytes"]), pairs.get(file["path"], "")]
+                for file in capture["files"]
+            ]
+            headers = ["File", "Kind", "Size", "Decoded by"] if pairs else ["File", "Kind", "Size"]
+            lines = [line[: len(headers)] for line in lines]
+            parts.append(markdown_table(Table("", headers, [header == "Size" for header in headers], lines)))
+    return "\n\n".join(parts) + "\n"
