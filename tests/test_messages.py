@@ -9,13 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from harness.configuration.operation import Case, Operation, Variant
-from harness.configuration.settings import (
-    LatencySettings,
-    NeuronSettings,
-    ProfileSettings,
-    Settings,
-    WorkerSettings,
-)  # fmt: skip
+from harness.configuration.settings import Settings
 from harness.execution import messages
 from harness.execution.messages import Message, from_json, to_json
 from harness.execution.sampling import Sampling, record
@@ -85,7 +79,7 @@ def sampling(tmp_path: Any, **statuses: Measurement) -> Sampling:
     variants = tuple(Variant(name, "fn") for name in ("naive", "fused", *statuses))
     operation = Operation("op", {"n": 1}, "inputs", None, None, "naive", variants)
     case = Case(operation, "float32", "cpu", "forward", 0)
-    settings = Settings(ProfileSettings(), LatencySettings(), WorkerSettings(), NeuronSettings())
+    settings = Settings()
     made = Sampling(case, settings, tmp_path, lambda text: None)
     made.rows.update(statuses)
     for process in range(3):

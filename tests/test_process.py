@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.devices.cpu import Cpu
 from harness.execution import fork_server
 from harness.execution.messages import Broken, Died, Done, Message, Usage, Warnings
 from harness.execution.process import Process
@@ -41,7 +42,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def messages(target: str, **variables: str) -> list[Message]:
         log = tmp_path / "worker.log"
-        process = Process(f"targets:{target}", "a task", ["first", "second"], "cpu", variables, log, 60.0)
+        process = Process(f"targets:{target}", "a task", ["first", "second"], [Cpu()], variables, log, 60.0)
         try:
             return list(process.messages())
         finally:

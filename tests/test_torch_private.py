@@ -14,6 +14,7 @@ from harness.devices.cpu import Cpu
 from harness.measure import torch_private, trace
 from harness.measure.compiling import Watch
 from harness.measure.profile import OwnProfilerError, probe
+from harness.measure.state import GlobalState
 
 ROOT = Path(__file__).parent.parent
 
@@ -116,12 +117,19 @@ def test_recompiles_are_counted_with_fullgraph_as_without(fullgraph: bool) -> No
     assert seen == [1, 1, 0, 1]
 
 
-def test_modes_are_counted_and_ended() -> None:
-    mode = torch.utils.flop_counter.FlopCounterMode(display=False)
-    mode.__enter__()
+def test_a_mode_that_was_left_is_ended_with_its_hooks() -> None:
+    state, before = GlobalState(Cpu()), torch_private.module_hooks()
+    torch.utils.flop_counter.FlopCounterMode(display=False).__enter__()
     assert torch_private.dispatch_modes() == 1
-    torch_private.leave_dispatch_modes(0)
-    assert torch_private.dispatch_modes() == 0
+    assert set(state.restore_all()) == {"modes over torch's dispatch", "hooks on every module"}
+    assert (torch_private.dispatch_modes(), torch_private.module_hooks()) == (0, before)
+
+
+def test_hooks_on_every_module_are_put_back() -> None:
+    state = GlobalState(Cpu())
+    torch.nn.modules.module.register_module_forward_hook(lambda module, inputs, output: output + 1)
+    assert state.restore_all() == ["hooks on every module"]
+    assert torch.nn.Identity()(torch.zeros(1)).item() == 0
 
 
 def test_a_profiler_within_a_profile_is_noticed() -> None:

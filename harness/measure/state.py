@@ -105,6 +105,7 @@ SETTINGS: dict[str, Setting] = {
 
 # Looked at after each step of a variant
 SLOW_SETTINGS: dict[str, Setting] = {
+    "hooks on every module": (torch_private.module_hooks, torch_private.set_module_hooks),
     "garbage collection": (gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     "the thresholds of garbage collection": (gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),
     "the locale": (partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),

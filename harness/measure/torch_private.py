@@ -38,6 +38,9 @@ METRIC_FIELDS = (
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
 POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+MODULE_HOOKS = tuple(
+    f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
+)
 LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
@@ -72,6 +75,7 @@ NAMES = (
     DISPATCH_MODES,
     POP_FUNCTION_MODE,
     POP_DISPATCH_MODE,
+    *MODULE_HOOKS,
     LOOKUP_BACKEND,
     PROFILER_ENABLED,
     VECTOR_INSTRUCTIONS,
@@ -153,12 +157,28 @@ def dispatch_modes() -> int:
 
 def leave_function_modes(depth: int) -> None:
     """Ends all but the first `depth` of them."""
-    _pop(POP_FUNCTION_MODE, function_modes, depth)
+    _pop(POP_FUNCTION_MODE, function_modes, FUNCTION_MODES, depth)
 
 
 def leave_dispatch_modes(depth: int) -> None:
     """Ends all but the first `depth` of them."""
-    _pop(POP_DISPATCH_MODE, dispatch_modes, depth)
+    _pop(POP_DISPATCH_MODE, dispatch_modes, DISPATCH_MODES, depth)
+
+
+def module_hooks() -> tuple[dict[int, Any], ...]:
+    """The hooks that run with every module's call, by kind; none where torch does not say."""
+    return tuple(dict(hooks) for hooks in _module_hooks())
+
+
+def set_module_hooks(hooks: tuple[dict[int, Any], ...]) -> None:
+    """Sets them to what `module_hooks` gave."""
+    for current, known in zip(_module_hooks(), hooks, strict=True):
+        current.clear()
+        current.update(known)
+
+
+def _module_hooks() -> list[Any]:
+    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _found_value(name), dict)]
 
 
 def profiling() -> bool:
@@ -224,7 +244,20 @@ def _depth(name: str) -> int:
     return len(_found(name)())
 
 
-def _pop(name: str, depth: Callable[[], int], wanted: int) -> None:
-    pop = _found(name)
-    while depth() > wanted and pop is not tuple:
-        pop()
+def _pop(pop: str, depth: Callable[[], int], stack: str, wanted: int) -> None:
+    while depth() > wanted:
+        mode = _found(stack)()[-1]
+        before = depth()
+        with contextlib.suppress(Exception):  # its own end takes its hooks along
+            mode.__exit__(None, None, None)
+        if depth() == before:
+            _found(pop)()
+        if depth() == before:  # there is no way to end it
+            return
+
+
+def _found_value(name: str) -> Any:
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return None

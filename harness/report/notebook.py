@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.configuration import compose
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import MODES, describe
+from harness.configuration.operation import DTYPES, MODES, describe
 from harness.configuration.schema import parse
 from harness.execution.progress import progress
 from harness.execution.run_case import run_case
@@ -188,7 +188,7 @@ def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: st
         "reference": None,
         "work": None,
         "variants": _mapping(variants),
-        "dtypes": [dtype],
+        "dtypes": list(DTYPES),
         "modes": list(MODES),
         "tolerance": 1.0,
     }
