@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from harness.devices.cpu import Cpu
 from harness.measure import torch_private, trace
@@ -119,7 +120,7 @@ def test_recompiles_are_counted_with_fullgraph_as_without(fullgraph: bool) -> No
 
 def test_a_mode_that_was_left_is_ended_with_its_hooks() -> None:
     state, before = GlobalState(Cpu()), torch_private.module_hooks()
-    torch.utils.flop_counter.FlopCounterMode(display=False).__enter__()
+    FlopCounterMode(display=False).__enter__()
     assert torch_private.dispatch_modes() == 1
     assert set(state.restore_all()) == {"modes over torch's dispatch", "hooks on every module"}
     assert (torch_private.dispatch_modes(), torch_private.module_hooks()) == (0, before)
