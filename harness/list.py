@@ -21,7 +21,11 @@ from harness.report.tables import Table
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints the table; returns the exit status."""
-    parser = Parser(prog="python -m harness.list", description=__doc__, allow_abbrev=False)
+    parser = Parser(
+        prog="python -m harness.list",
+        description="Lists the operations, with their dims and variants, and what would be skipped here.",
+        allow_abbrev=False,
+    )
     parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="as of a run, such as device=cpu")
     parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
     args = parser.parse_intermixed_args(arguments)

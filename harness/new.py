@@ -19,7 +19,11 @@ PLACEHOLDER = "my_op"  # the name that the templates go by
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Writes the files and prints what to do next; returns the exit status."""
-    parser = Parser(prog="python -m harness.new", description=__doc__, allow_abbrev=False)
+    parser = Parser(
+        prog="python -m harness.new",
+        description="Writes the files of a new operation, ready to run and to be filled in.",
+        allow_abbrev=False,
+    )
     parser.add_argument("name", metavar="NAME", help="of the operation: NAME.py and conf/op/NAME.yaml are written here")
     name = parser.parse_args(arguments).name
     written = write(name, Path())

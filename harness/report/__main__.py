@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 @exit_status
 def main() -> int:
     """Runs the program; returns its exit status."""
-    parser = Parser(prog="python -m harness.report", description=__doc__, allow_abbrev=False)
-    parser.add_argument("folder", type=Path, help="of a run or of a sweep: outputs/DATE/TIME")
+    parser = Parser(
+        prog="python -m harness.report",
+        description="Makes the tables, charts and pages of a run or a sweep again from its results.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help="of a run or of a sweep: outputs/DATE/TIME")
     return remake(parser.parse_args().folder)
 
 
