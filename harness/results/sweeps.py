@@ -150,6 +150,10 @@ def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
     return [{**empty, **case, "variant": name} for name in planned.variants]
 
 
+def _verb(status: str) -> str:
+    return status if status == FAILED else f"is {status}"
+
+
 def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
     """A sentence for each variant that is not right, and for each case that has no results."""
     sentences = []
@@ -160,7 +164,7 @@ def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
             sentences.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
             continue
         sentences += [
-            f"{case.planned.folder}: {row['variant']} is {row['status']}: {row['reason']}{see}"
+            f"{case.planned.folder}: {row['variant']} {_verb(row['status'])}: {row['reason']}{see}"
             for row in case.rows
             if row["status"] in (WRONG, FAILED, DEGRADED)
         ]
