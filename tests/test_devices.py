@@ -176,7 +176,7 @@ def test_it_is_locked_by_its_own_name(stranger: Path) -> None:
         with lock.hold(("fourth",), "fail", "a test"):
             refused = run(*ON_FOURTH, "lock=fail", "variants=[naive]", *QUICK, cwd=stranger)
     assert refused.status == 1
-    assert "another run measures on the fourth now" in refused.error
+    assert "another run is measuring on the fourth now" in refused.error
 
 
 def test_what_spoils_it_is_refused(stranger: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_second_run_is_refused_in_a_line_where_told(folder: Path) -> None:
     with lock.hold(NEURON, "wait", "a test"):
         ran = run("lock=fail", "device=cpu", "variants=[naive]", *QUICK, cwd=folder)
     assert ran.status == 1
-    assert f"another run measures on the host now (process {os.getpid()}, a test)" in ran.error
+    assert f"another run is measuring on the host now (process {os.getpid()}, a test)" in ran.error
 
 
 def test_a_folder_that_is_missing_is_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,7 +267,7 @@ def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None
     tables = list(tmp_path.glob("outputs/*/*/sweep.csv"))
     assert len(tables) == 2
     assert all(len(rows) == 4 and {row["status"] for row in rows} == {"ok"} for rows in map(table, tables))
-    assert any("waiting for its turn" in text for text in said)
+    assert any("waiting for it to end" in text for text in said)
 
 
 def test_state_does_not_leak_from_case_to_case(package: Path) -> None:

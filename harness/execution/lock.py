@@ -46,12 +46,12 @@ def _held(folder: Path, scope: str, policy: str, run: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        busy = f"another run measures on the {scope} now{_by(holder)}"
+        busy = f"another run is measuring on the {scope} now{_by(holder)}"
         if policy == "fail":
-            raise CaseError(f"{busy}; lock=wait waits for its turn") from error
+            raise CaseError(f"{busy}; lock=wait waits for it to end") from error
         if scope not in _announced:  # once, not in every case of a sweep
             _announced.add(scope)
-            print(f"{busy}; waiting for its turn (lock=fail or lock=none does not)", file=sys.stderr)
+            print(f"{busy}; waiting for it to end (lock=fail and lock=none do not wait)", file=sys.stderr)
         lock.acquire(poll_interval=POLL_S)
     except (OSError, NotImplementedError) as error:  # a file system without locks
         raise CaseError(f"{folder} cannot be locked: {error}; lock=none measures all the same") from error

@@ -54,7 +54,7 @@ class Interference:
         if foreign > FOREIGN_CORES:
             warnings.append(
                 f"other processes used {foreign:.1f} cores while timing: they share caches and cores; "
-                "end them, or give latency.seconds more"
+                "end them, or raise latency.seconds"
             )
         clock = _frequency()
         if clock and self._clock and clock < SLOWDOWN * self._clock:
