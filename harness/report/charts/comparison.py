@@ -85,7 +85,8 @@ def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
         value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4, elinewidth=1.4,
         xuplims=False, xlolims=high > edge,
     )  # fmt: skip
-    axes.text(min(max(value, high), edge), y, f"  {formatting.latency(row)}", va="center", fontsize=10)
+    room = "  " if high <= edge else "    "  # an arrow's head is as wide as a space or two
+    axes.text(min(max(value, high), edge), y, f"{room}{formatting.latency(row)}", va="center", fontsize=10)
 
 
 def _stack(
