@@ -29,6 +29,7 @@ BASIC_LAUNCHER = "basic"  # the option of hydra/launcher that runs all jobs in t
 # Texts of messages that have no type or attribute of their own
 OVERRIDE = re.compile(r"override [+~]*([^=\s]+)=")
 AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.*)'$", re.MULTILINE)
+NO_NUMBER = re.compile(r"Value '(.*)' of type '\w+' could not be converted to (Integer|Float)$")
 IN_FILE = re.compile(r"In '([^']+)': ")
 NOT_TEXT = re.compile(r"^(?:Key (.*) \(\w+\) is incompatible|Incompatible key type)", re.MULTILINE)
 NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d+)([eE][-+]?\d+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
@@ -101,10 +102,11 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
             return raised
         if isinstance(raised, OverrideParseException):
             written = one_line(raised.override) if raised.override else "an empty argument"
-            return UsageError(f"{written}: cannot be read as key=value")
+            hint = "; a bracket or a quote is left open, or something needs quotes" if "=" in written else ""
+            return UsageError(f"{written}: cannot be read as key=value{hint}")
         if isinstance(raised, MissingConfigException) and raised.options is not None:
             group, _, name = str(raised.missing_cfg_file).rpartition("/")
-            return unknown(group, name, raised.options)
+            return _unknown_option(group, name, raised.options, folders)
     not_text = NOT_TEXT.search(f"{error}\n{cause}")
     if not_text:
         file = IN_FILE.match(str(error))
@@ -115,11 +117,23 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
     if isinstance(cause, OmegaConfBaseException):
         override = OVERRIDE.search(text)
         key = override[1] if override else cause.full_key
+        number = NO_NUMBER.match(one_line(cause))
+        if key and number:
+            return UsageError(f"{key}={number[1]}: expected a {'whole ' * (number[2] == 'Integer')}number")
         return UsageError(f"{key}: {one_line(cause)}" if key else one_line(cause))
     ambiguous = AMBIGUOUS.match(str(error))
     if ambiguous:
         return UsageError(f"{ambiguous[1]}: several values; add -m to sweep over them, or [] for a list")
     return UsageError(text)
+
+
+def _unknown_option(group: str, name: str, options: Sequence[str], folders: Sequence[Path]) -> UsageError:
+    """An option that there is not; or that is in the folder `conf`, where none was named by --config-dir."""
+    error = unknown(group, name, options)
+    own = Path("conf") / group / f"{name}.yaml"
+    if folders or not own.is_file():
+        return error
+    return UsageError(f"{group}={name}: unknown; {own} is found with --config-dir conf, before the overrides")
 
 
 def _said(error: Exception) -> str:
