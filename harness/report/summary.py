@@ -111,7 +111,7 @@ def _fusion(entry: Entry, baseline: Entry, row: Row, base: Row) -> list[str]:
     inner, others = _dispatched(entry), _dispatched(baseline)
     if row["compile_s"] is not None:
         return [f"Compiled code replaces the {_operators(others)} that {baseline.name} dispatches."]
-    counted = f"{_operators(inner)}, inner ones counted, where {baseline.name} dispatches {others}."
+    counted = f"{_operators(inner)}, inner ones counted, where {baseline.name} dispatches {_number(others)}."
     if row["operator_calls"] < base["operator_calls"] and inner >= NOT_FUSED * others:
         return [f"It is not actually fused: it still dispatches {counted}"]
     return [f"It dispatches {counted}"] if inner < others else []
@@ -175,6 +175,9 @@ def _unranked(comparison: Comparison, row: Row) -> str:
         known = row["speedup"] and not _vague(row)
         ratio = f" It ran at {_range(row)} times the speed of {baseline.name}." if known else ""
         rest = " It is the baseline, so nothing is ranked." if row is base and row["speedup"] is None else ""
+        measured = [other["status"] for other in comparison.rows if other["status"] != "skipped"]
+        if row is base and len(measured) > 1 and set(measured) == {"wrong"}:
+            rest += " Every variant is wrong, so the reference may be at fault."
         verb = "" if row["status"] == "failed" else "is "
         return f"{name} {verb}{row['status']}: {(row['reason'] or 'no reason known').rstrip('.')}.{ratio}{rest}"
     if comparison.entries[name].measurement.no_op:
@@ -215,7 +218,7 @@ def _guards(entry: Entry) -> float:
 
 
 def _operators(count: int) -> str:
-    return "one operator" if count == 1 else f"{count} operators"
+    return f"{_number(count)} operator{'s' * (count != 1)}"
 
 
 def _range(row: Row) -> str:
