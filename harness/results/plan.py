@@ -152,12 +152,10 @@ def check_same(folder: Path, before: Plan, made: Plan) -> None:
         )
     for old, new in zip(before.cases, made.cases, strict=True):
         if old.digest != new.digest:
-            asked = (
-                "was asked for" if old.name == new.name else f"is {old.name}, and here {new.name}: both are asked for"
-            )
+            where = f"for {old.folder}" if old.name == new.name else f"{new.name} where the sweep has {old.name}"
             raise UsageError(
-                f"resume={folder}: {old.folder} {asked} by other settings; continue it by {before.resuming(folder)}, "
-                "or start a new sweep without resume"
+                f"resume={folder}: this command has other settings, {where}; continue the sweep by "
+                f"{before.resuming(folder)}, or start a new one without resume"
             )
 
 
