@@ -126,7 +126,7 @@ def test_a_measured_column_is_a_declaration_and_a_probe(extended: Ran) -> None:
     rows = table(extended.folder / "comparison.csv")
     assert [row["tensors"] for row in rows] == ["3", "3"]
     assert float(rows[0]["ns"]) == pytest.approx(1e3 * float(rows[0]["latency_us"]))
-    assert [row["probed"] for row in extended.results["measurements"]] == [{"tensors": 3}] * 2
+    assert [row["probed"]["tensors"] for row in extended.results["measurements"]] == [3, 3]
     assert "Further measurements" in extended.out
     for file in ("comparison.md", "report.html"):
         assert "Tensors" in (extended.folder / file).read_text(encoding="utf-8")
