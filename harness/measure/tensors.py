@@ -116,7 +116,7 @@ def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.T
 def same(left: Any, right: Any) -> bool:
     """Whether two values hold the same, NaN for NaN; of tensors also the form, though not the device."""
     if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
-        return left is right or (type(left) is type(right) and bool(left == right))
+        return left is right or (type(left) is type(right) and _equal(left, right))
     if odd(left) is not None or odd(right) is not None:
         return left is right
     if left.dtype != right.dtype or left.layout != right.layout or left.shape != right.shape:
@@ -124,6 +124,13 @@ def same(left: Any, right: Any) -> bool:
     return all(
         _same_contents(a, b) for a, b in zip(_components(left.detach()), _components(right.detach()), strict=True)
     )
+
+
+def _equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except Exception:  # what cannot say whether it is equal cannot be said to have changed
+        return True
 
 
 def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
