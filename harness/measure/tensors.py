@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,11 @@ class Sealed:
     """A tensor's contents as bytes.
 
     A tensor can be found by walking the garbage collector's objects, and be overwritten; bytes are in none of its
-    lists, and never change.
+    lists, and never change, but for who writes to their address: the checksum tells.
     """
 
     data: bytes
+    checksum: int
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -82,7 +84,7 @@ def seal(value: Any) -> Any:
         plain = value.detach().cpu().resolve_conj().resolve_neg()
         data = storage(plain).view(torch.uint8).numpy().tobytes()
         form = tuple(plain.size()), plain.stride(), int(plain.storage_offset())
-        return Sealed(data, value.dtype, *form, value.requires_grad)
+        return Sealed(data, zlib.crc32(data), value.dtype, *form, value.requires_grad)
     components = tuple(seal(component) for component in _components(value.detach().cpu()))
     coalesced = value.layout == torch.sparse_coo and value.is_coalesced()
     return SealedSparse(value.layout, components, tuple(value.size()), coalesced, value.requires_grad)
@@ -100,6 +102,13 @@ def unseal(value: Any) -> Any:
         components = [unseal(component) for component in value.components]
         return _assembled(value.layout, components, value.size, value.coalesced).requires_grad_(value.requires_grad)
     return value
+
+
+def intact(value: Any) -> bool:
+    """Whether sealed contents are those that were sealed; True of anything else."""
+    if isinstance(value, SealedSparse):
+        return all(map(intact, value.components))
+    return not isinstance(value, Sealed) or zlib.crc32(value.data) == value.checksum
 
 
 def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
