@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import gc
+import os
 import sys
 import threading
 import time
@@ -10,6 +13,7 @@ import time
 import torch
 import torch._dynamo
 
+FORKED = False
 CALLS = {"raises_late": 0, "exits_late": 0}
 
 
@@ -156,6 +160,15 @@ def two_thousand(x, weight):
     return good(y, weight)
 
 
+def forks(x, weight):
+    """Returns twice in its first call: in this process, and in a copy of it."""
+    global FORKED
+    if not FORKED:
+        FORKED = True
+        os.fork()
+    return good(x, weight)
+
+
 def changes_global_state(x, weight):
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
@@ -207,8 +220,6 @@ def leaves_the_generator(x, weight):
 
 
 def closes_stderr(x, weight):
-    import os
-
     os.close(1)
     os.close(2)
     raise ValueError("after closing")
@@ -225,8 +236,6 @@ def memoizes(x, weight):
 
 
 def _found(x):
-    import gc
-
     tensors = [held for held in gc.get_objects() if type(held) is torch.Tensor]
     return [held for held in tensors if held.shape == x.shape and held is not x]
 
@@ -245,6 +254,24 @@ def overwrites_inputs_of_others(x, weight):
         if tensor.dtype == x.dtype and tensor.data_ptr() != result.data_ptr():
             tensor.zero_()
     return result
+
+
+def writes_to_the_inputs_of_others(x, weight):
+    """Zeroes the memory of every tensor of its input's form, as no counter of torch's tells."""
+    result = good(x, weight)
+    for tensor in _found(x):
+        if tensor.dtype == x.dtype and tensor.data_ptr() not in (x.data_ptr(), result.data_ptr()):
+            ctypes.memset(tensor.data_ptr(), 0, tensor.nbytes)
+    return result
+
+
+def writes_to_sealed_memory(x, weight):
+    """Zeroes the bytes in which the reference's outputs are kept, which never change otherwise."""
+    kept = [found for found in gc.get_objects() if type(found).__name__ == "Expected"]
+    held = [value for found in kept for value in found.sealed_outputs]
+    for sealed in held:
+        ctypes.memset(id(sealed.data) + bytes.__basicsize__ - 1, 0, len(sealed.data))
+    return torch.zeros_like(x)
 
 
 def replaces_when_called(x, weight):
@@ -269,7 +296,8 @@ def leaves_default_device(x, weight):
 
 
 def leaves_settings(x, weight):
-    import gc
+    import logging
+    import resource
     import signal
     import warnings
 
@@ -281,7 +309,13 @@ def leaves_settings(x, weight):
     torch.use_deterministic_algorithms(True)
     torch.autocast("cpu").__enter__()
     torch.utils.flop_counter.FlopCounterMode(display=False).__enter__()
+    torch.autograd.graph.save_on_cpu().__enter__()
     gc.disable()
+    sys.setrecursionlimit(900)
+    logging.disable(logging.CRITICAL)
+    os.umask(0o777)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    sys.stdin = None
     warnings.simplefilter("error")
     np.seterr(all="raise")
     signal.signal(signal.SIGTERM, lambda *_: None)
@@ -298,7 +332,13 @@ SETTINGS = (
     "deterministic algorithms",
     "autocast on cpu",
     "modes over torch's dispatch",
+    "hooks on what autograd saves",
     "garbage collection",
+    "the recursion limit",
+    "the level below which nothing is logged",
+    "the mask of files' permissions",
+    "the limits of the process's resources",
+    "sys.stdin",
     "warnings as errors",
     "numpy's handling of errors",
     "the handler of SIGTERM",

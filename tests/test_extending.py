@@ -121,6 +121,16 @@ def test_a_module_that_parses_arguments_when_it_is_imported_is_named(
     assert "importing it raised SystemExit" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "GeneratorExit", "type('Own', (BaseException,), {})"])
+def test_whatever_a_module_raises_when_it_is_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "raising.py").write_text(f"raise {raised}\n")
+    with pytest.raises(UsageError, match=r"^op\.variants\.mine\.fn=raising.fast: importing it raised \w+"):
+        resolve("raising.fast", "op.variants.mine.fn")
+
+
 def inputs(rows: int, dtype: torch.dtype, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
     return (torch.randn(rows, 4, generator=generator).to(dtype),)
 

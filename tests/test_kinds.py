@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from harness.devices.cpu import Cpu
 from harness.measure.case_data import CaseData
 from harness.measure.observations import Finding
 from harness.measure.subject import Subject
+from harness.measure.tensors import same
 from harness.measure.validity import examine, reexamine
 
 
@@ -294,3 +297,37 @@ def test_float8_outputs_may_round_the_other_way_and_no_further(kind: torch.dtype
     wrong(made, lambda x: (x.float() * x.float().exp() * 1.05).to(kind), "differs from the reference in")
     wrong(made, lambda x: torch.zeros_like(x).to(kind), "differs from the reference in")
     wrong(made, lambda x: x * x.exp(), "dtype bfloat16, where float8")
+
+
+# Inputs that no variant can be given a copy of
+
+
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("wrap", "kind"),
+    [
+        (lambda x: Pair(x, x), "Pair"),
+        (lambda x: x.numpy(), "ndarray"),
+        (lambda x: {x}, "set"),
+        (lambda x: collections.deque([x]), "deque"),
+        (lambda x: iter([x]), "list_iterator"),
+        (lambda x: {"held": [collections.UserDict(x=x)]}, "UserDict"),
+    ],
+)
+def test_containers_that_cannot_be_copied_are_refused(wrap: Callable[..., Any], kind: str) -> None:
+    made = case(lambda dtype, generator: (torch.ones(4, dtype=dtype), wrap(torch.ones(4))), lambda x, held: x)
+    with pytest.raises(UsageError, match=rf"op\.inputs=.*makes an input of type {kind}"):
+        CaseData(made).inputs(1)
+
+
+def test_what_cannot_be_compared_has_not_changed() -> None:
+    class Opaque:
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError("Boolean value of Tensor is ambiguous")
+
+    assert same(Opaque(), Opaque())

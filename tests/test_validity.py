@@ -27,7 +27,7 @@ WRONG = {
     "remembers": "as if it remembered",
     "leaves_work_running": "work is left running",
 }
-RIGHT = ("good", "prints", "two_thousand", "changes_global_state")
+RIGHT = ("good", "prints", "two_thousand", "forks", "changes_global_state")
 FAILED = {
     "raises_late": "the third call is one too many",
     "exits_late": "called sys.exit(3)",
@@ -218,6 +218,8 @@ def test_a_name_full_of_markup(tmp_path: Path) -> None:
 TAMPERING = (
     "overwrites_the_reference",
     "overwrites_inputs_of_others",
+    "writes_to_the_inputs_of_others",
+    "writes_to_sealed_memory",
     "replaces_when_called",
     "leaves_default_device",
     "leaves_settings",
@@ -232,7 +234,8 @@ def tampered(shared: Shared) -> Ran:
     overrides = (
         *variants(*TAMPERING, "good"),
         "+op.variants.quick.fn=replacing_variants.quick",
-        "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,replaces_when_called,"
+        "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,writes_to_the_inputs_of_others,"
+        "writes_to_sealed_memory,replaces_when_called,"
         "leaves_default_device,leaves_settings,profiles_itself,labels_with_a_quote,quick,fused,compiled,good]",
     )
     return shared("tampering", lambda folder: measure(folder, *overrides))
@@ -260,8 +263,15 @@ def test_the_reference_cannot_be_overwritten(tampered: Ran) -> None:
     assert "differs from the float64 reference" in row["reason"]
 
 
-def test_one_that_overwrites_the_inputs_of_others_is_wrong(tampered: Ran) -> None:
-    row = tampered.rows["overwrites_inputs_of_others"]
+def test_sealed_memory_that_is_overwritten_is_noticed_and_made_anew(tampered: Ran) -> None:
+    row = tampered.rows["writes_to_sealed_memory"]
+    assert row["status"] == "wrong"
+    assert "overwrites the memory in which the inputs and the reference's outputs are kept" in row["reason"]
+
+
+@pytest.mark.parametrize("name", ["overwrites_inputs_of_others", "writes_to_the_inputs_of_others"])
+def test_one_that_overwrites_the_inputs_of_others_is_wrong(tampered: Ran, name: str) -> None:
+    row = tampered.rows[name]
     assert (row["status"], row["verdict"]) == ("wrong", "")
     assert "overwrites the inputs of other variants" in row["reason"]
 

@@ -37,7 +37,7 @@ def one_line(error: BaseException | str) -> str:
     """The first line of a message that says something, printable and of a length that a table can bear."""
     try:
         text = str(error)
-    except Exception:  # an exception's own __str__ may raise
+    except BaseException:  # an exception's own __str__ may raise
         text = ""
     lines = ("".join(mark if mark.isprintable() else " " for mark in line).strip() for line in text.splitlines())
     line = next(filter(None, lines), type(error).__name__ if isinstance(error, BaseException) else "no message")

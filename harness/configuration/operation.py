@@ -130,7 +130,9 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
     except AttributeError as error:
         raise UsageError(f"{key}={function}: {_missing_attribute(function)}") from error
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported, such as to parse arguments
+    except (
+        BaseException
+    ) as error:  # whatever the module does when imported, which is in a process that no Ctrl-C reaches
         raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
     if not callable(found):
         raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
@@ -179,7 +181,7 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
     arguments = {name: value for name, value in offered.items() if takes_all or name in named}
     try:
         return function(**arguments)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
 
 
@@ -205,7 +207,7 @@ def _missing_attribute(path: str) -> str:
             module = importlib.import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         near = difflib.get_close_matches(parts[end], offered, n=1)

@@ -132,7 +132,7 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     except UsageError as error:
         traceback.print_exc()
         send(Usage(str(error)))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # to unpickle a function imports its module, which may raise anything
         traceback.print_exc()
         fault = preflight.unloadable(error)
         send(Usage(fault.line) if fault is not None else Broken(f"{type(error).__name__}: {one_line(error)}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import traceback
 from collections import Counter
@@ -34,6 +35,7 @@ class Turns:
         self._send, self._set_turn, self._baseline = send, set_turn, baseline
         self.watch = Watch()
         self.state = GlobalState(device)
+        self._process = os.getpid()
         self._changes: dict[str, set[str]] = {}
         self.failed: set[str] = set()
         self.compiles: Counter[str] = Counter()  # in each variant's turns since the last `forget_compiles`
@@ -66,6 +68,8 @@ class Turns:
             turn.failed = True
             self._fail(variant, step, error)
         finally:
+            if os.getpid() != self._process:  # a copy of this process that a variant made by fork, and did not end
+                os._exit(0)
             # a full look takes a millisecond or two: for those that have been seen to leave something changed
             known = self._row(variant) in self._changes
             self._restore(variant, self.state.restore_all() if known else self.state.restore())

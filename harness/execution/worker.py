@@ -80,6 +80,7 @@ class _Worker:
                 self._prepare(name)
         self._time()
         self._put_back("a variant, while it was timed,")
+        self.data.drop_overwritten()
         if self.task.full_pass:
             for name in self._standing():
                 with self._step(name, PROFILE):
@@ -116,16 +117,30 @@ class _Worker:
 
     @contextlib.contextmanager
     def _step(self, name: str, step: str) -> Iterator[None]:
-        """A step of a variant, after which the tensors of all others must be as they were."""
-        others = {other: subject.versions() for other, subject in self.subjects.items() if other != name}
+        """A step of a variant, after which what all others are measured by must be as it was."""
+        others = {other: subject for other, subject in self.subjects.items() if other != name}
+        versions = {other: subject.versions() for other, subject in others.items()}
+        unchanged = self._unchanged(others) if step == PREPARE else set()
         with self.turns.step(name, step):
             yield
-        overwritten = [other for other, versions in others.items() if self.subjects[other].versions() != versions]
-        if overwritten:
-            self.subjects.pop(name, None)
-            self.send(Status(name, WRONG, f"overwrites the inputs of other variants ({', '.join(overwritten)})"))
-        for other in overwritten:
+        if self.data.drop_overwritten():
+            self._discard(name, "overwrites the memory in which the inputs and the reference's outputs are kept")
+        written = {other for other, subject in others.items() if subject.versions() != versions[other]}
+        if unchanged:  # by who writes to an address, of which torch knows nothing
+            written |= unchanged - self._unchanged(others)
+        if written:
+            self._discard(name, f"overwrites the inputs of other variants ({', '.join(sorted(written))})")
+        for other in written:
             self.subjects[other].refresh(self.data.inputs(self.case.seed))
+
+    def _unchanged(self, subjects: Mapping[str, Subject]) -> set[str]:
+        inputs = self.data.inputs(self.case.seed)
+        return {name for name, subject in subjects.items() if not subject.changed_inputs(inputs)}
+
+    def _discard(self, name: str, reason: str) -> None:
+        """A variant that spoils what others are measured by is measured no further."""
+        self.subjects.pop(name, None)
+        self.send(Status(name, WRONG, reason))
 
     def _called(self, subject: Subject) -> Outputs:
         """The outputs of one call, with the global state as it was before: what follows is the harness's own work."""

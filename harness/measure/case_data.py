@@ -10,8 +10,8 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import SEEDS, Case, describe, make_inputs, resolve
 from harness.measure.operation_checks import check_inputs
 from harness.measure.reference import Expected, NotComparableError, expect
-from harness.measure.tensors import seal, unseal
-from harness.measure.trees import tree_map
+from harness.measure.tensors import intact, seal, unseal
+from harness.measure.trees import flatten, tree_map
 
 
 class CaseData:
@@ -58,3 +58,13 @@ class CaseData:
                     f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
                 ) from error
         return self._expected[seed]
+
+    def drop_overwritten(self) -> bool:
+        """Forgets what somebody has written over in memory, so that it is made anew; returns whether there was any."""
+        inputs = [seed for seed, kept in self._inputs.items() if not all(map(intact, flatten(kept)))]
+        expected = [seed for seed, kept in self._expected.items() if not all(map(intact, kept.sealed))]
+        for seed in inputs:
+            del self._inputs[seed]
+        for seed in expected:
+            del self._expected[seed]
+        return bool(inputs or expected)

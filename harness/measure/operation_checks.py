@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence, Set
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -21,7 +23,14 @@ from harness.measure.trees import flatten
 def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype) -> None:
     """Raises UsageError where `inputs` makes tensors that cannot be copied, or none in the dtype that it was given."""
     where = f"op.inputs={describe(resolve(operation.inputs, 'op.inputs'))}"
-    tensors = [value for value in flatten(list(inputs)) if isinstance(value, torch.Tensor)]
+    values = flatten(list(inputs))
+    for value in values:
+        if _may_change(value):
+            raise UsageError(
+                f"{where}: makes an input of type {type(value).__name__}, which cannot be copied for each "
+                "variant; make tensors, and lists, tuples and dicts of them"
+            )
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     for tensor in tensors:
         kind = odd(tensor)
         if kind is not None:
@@ -33,6 +42,12 @@ def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype
     floating = sorted(short(kind) for kind in kinds if kind.is_floating_point or kind.is_complex)
     if floating and not kinds & {dtype, dtype.to_complex()}:
         raise UsageError(f"{where}: makes {' and '.join(floating)} where dtype={short(dtype)} is asked for")
+
+
+def _may_change(value: Any) -> bool:
+    """Whether a value that is no tensor holds others, which a variant could change for all that come after it."""
+    containers = (np.ndarray, Set, Mapping, MutableSequence, Iterator)
+    return isinstance(value, containers) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
 
 
 def check_signature(variant: Variant, inputs: Sequence[Any]) -> None:

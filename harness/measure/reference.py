@@ -57,6 +57,11 @@ class Expected:
         return tuple(map(unseal, self.sealed_outputs))
 
     @property
+    def sealed(self) -> tuple[Contents, ...]:
+        """All that is kept sealed."""
+        return self.sealed_outputs + self.sealed_errors + self.sealed_choices
+
+    @property
     def rounding_errors(self) -> tuple[Any, ...]:
         """The error that one rounding may make in each element."""
         return tuple(map(unseal, self.sealed_errors))

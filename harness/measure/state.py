@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import locale
+import logging
 import os
 import random
+import resource
 import signal
 import sys
 import threading
@@ -27,6 +29,16 @@ from harness.measure.replacements import Originals
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
+LIMITS = (
+    resource.RLIMIT_AS,
+    resource.RLIMIT_CORE,
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_DATA,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_NOFILE,
+    resource.RLIMIT_STACK,
+)
+RECURSION = sys.getrecursionlimit()
 SUBNORMAL = 5e-310  # half of it is 0 where denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
 
@@ -62,6 +74,26 @@ def _set_deterministic(state: tuple[bool, bool]) -> None:
 
 def _set_anomaly(state: tuple[bool, bool]) -> None:
     torch.autograd.set_detect_anomaly(state[0], check_nan=state[1])
+
+
+def _file_mask() -> int:
+    mask = os.umask(0o077)  # there is no other way to read it
+    os.umask(mask)
+    return mask
+
+
+def _recursion_limit() -> int:
+    return min(sys.getrecursionlimit(), RECURSION)  # the compiler raises it, which harms nobody
+
+
+def _limits() -> dict[int, tuple[int, int]]:
+    return {kind: resource.getrlimit(kind) for kind in LIMITS}
+
+
+def _set_limits(limits: dict[int, tuple[int, int]]) -> None:
+    for kind, limit in limits.items():
+        with contextlib.suppress(OSError, ValueError):  # a hard limit that was lowered stays
+            resource.setrlimit(kind, limit)
 
 
 # Looked at after each turn of a variant: others would be timed under them
@@ -106,14 +138,20 @@ SETTINGS: dict[str, Setting] = {
 # Looked at after each step of a variant
 SLOW_SETTINGS: dict[str, Setting] = {
     "hooks on every module": (torch_private.module_hooks, torch_private.set_module_hooks),
+    "hooks on what autograd saves": (torch_private.saved_tensor_hooks, torch_private.leave_saved_tensor_hooks),
     "garbage collection": (gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     "the thresholds of garbage collection": (gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),
     "the locale": (partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),
     "sys.path": (lambda: list(sys.path), lambda path: sys.path.__setitem__(slice(None), path)),
+    "sys.stdin": _attribute(sys, "stdin"),
     "sys.stdout": _attribute(sys, "stdout"),
     "sys.stderr": _attribute(sys, "stderr"),
     "sys.excepthook": _attribute(sys, "excepthook"),
     "the switch interval": (sys.getswitchinterval, sys.setswitchinterval),
+    "the recursion limit": (_recursion_limit, sys.setrecursionlimit),
+    "the level below which nothing is logged": (lambda: logging.root.manager.disable, logging.disable),
+    "the mask of files' permissions": (_file_mask, os.umask),
+    "the limits of the process's resources": (_limits, _set_limits),
     "threading's tracing function": (threading.gettrace, threading.settrace),
     "threading's profiling function": (threading.getprofile, threading.setprofile),
     "a timer": (

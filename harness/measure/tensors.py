@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,11 @@ class Sealed:
     """A tensor's contents as bytes.
 
     A tensor can be found by walking the garbage collector's objects, and be overwritten; bytes are in none of its
-    lists, and never change.
+    lists, and never change, but for who writes to their address: the checksum tells.
     """
 
     data: bytes
+    checksum: int
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -82,7 +84,7 @@ def seal(value: Any) -> Any:
         plain = value.detach().cpu().resolve_conj().resolve_neg()
         data = storage(plain).view(torch.uint8).numpy().tobytes()
         form = tuple(plain.size()), plain.stride(), int(plain.storage_offset())
-        return Sealed(data, value.dtype, *form, value.requires_grad)
+        return Sealed(data, zlib.crc32(data), value.dtype, *form, value.requires_grad)
     components = tuple(seal(component) for component in _components(value.detach().cpu()))
     coalesced = value.layout == torch.sparse_coo and value.is_coalesced()
     return SealedSparse(value.layout, components, tuple(value.size()), coalesced, value.requires_grad)
@@ -102,6 +104,13 @@ def unseal(value: Any) -> Any:
     return value
 
 
+def intact(value: Any) -> bool:
+    """Whether sealed contents are those that were sealed; True of anything else."""
+    if isinstance(value, SealedSparse):
+        return all(map(intact, value.components))
+    return not isinstance(value, Sealed) or zlib.crc32(value.data) == value.checksum
+
+
 def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """`function` of a tensor, or of the stored values of a sparse one; the result keeps `requires_grad`."""
     detached = tensor.detach()
@@ -116,7 +125,7 @@ def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.T
 def same(left: Any, right: Any) -> bool:
     """Whether two values hold the same, NaN for NaN; of tensors also the form, though not the device."""
     if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
-        return left is right or (type(left) is type(right) and bool(left == right))
+        return left is right or (type(left) is type(right) and _equal(left, right))
     if odd(left) is not None or odd(right) is not None:
         return left is right
     if left.dtype != right.dtype or left.layout != right.layout or left.shape != right.shape:
@@ -124,6 +133,13 @@ def same(left: Any, right: Any) -> bool:
     return all(
         _same_contents(a, b) for a, b in zip(_components(left.detach()), _components(right.detach()), strict=True)
     )
+
+
+def _equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except Exception:  # what cannot say whether it is equal cannot be said to have changed
+        return True
 
 
 def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:

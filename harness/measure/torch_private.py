@@ -38,6 +38,8 @@ METRIC_FIELDS = (
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
 POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+TOP_SAVED_HOOKS = "torch:_C._autograd._top_saved_tensors_default_hooks"
+POP_SAVED_HOOKS = "torch:_C._autograd._pop_saved_tensors_default_hooks"
 MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
@@ -75,6 +77,8 @@ NAMES = (
     DISPATCH_MODES,
     POP_FUNCTION_MODE,
     POP_DISPATCH_MODE,
+    TOP_SAVED_HOOKS,
+    POP_SAVED_HOOKS,
     *MODULE_HOOKS,
     LOOKUP_BACKEND,
     PROFILER_ENABLED,
@@ -179,6 +183,19 @@ def set_module_hooks(hooks: tuple[dict[int, Any], ...]) -> None:
 
 def _module_hooks() -> list[Any]:
     return [hooks for name in MODULE_HOOKS if isinstance(hooks := _found_value(name), dict)]
+
+
+def saved_tensor_hooks() -> Any:
+    """The hooks through which autograd passes what it saves; None where there are none, or torch does not say."""
+    top = _found_value(TOP_SAVED_HOOKS)
+    return None if top is None else top(True)  # those that tracing ignores as well
+
+
+def leave_saved_tensor_hooks(hooks: Any) -> None:
+    """Ends those that were entered since `saved_tensor_hooks` gave `hooks`."""
+    pop = _found_value(POP_SAVED_HOOKS)
+    while pop is not None and saved_tensor_hooks() not in (None, hooks):
+        pop()
 
 
 def profiling() -> bool:
