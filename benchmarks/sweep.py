@@ -148,7 +148,7 @@ def collecting(cases: int) -> dict[str, float]:
     """Collecting finished cases, relative to pandas reading their tables."""
     import pandas
 
-    from harness.report.sweep_report import gather
+    from harness.report.sweep_report import collect
     from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
@@ -183,7 +183,7 @@ def collecting(cases: int) -> dict[str, float]:
         "cases": float(cases),
         "pandas_seconds": seconds(read),
         "table_seconds": seconds(lambda: sweeps.read(folder).rows),
-        "everything_seconds": seconds(lambda: gather(folder)),
+        "everything_seconds": seconds(lambda: collect(folder)),
     }
     return {**figures, "times_of_pandas": figures["everything_seconds"] / figures["pandas_seconds"]}
 

@@ -66,7 +66,7 @@ def _variants(case: Case) -> str:
 
 def _skipped(case: Case, device: Any) -> str:
     """A reason for each variant that would not be measured, and for a function that is not there."""
-    operation, found = case.operation, []
+    operation, skipped = case.operation, []
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):
         if function is not None:
             resolve(function, f"op.{key}")
@@ -75,8 +75,8 @@ def _skipped(case: Case, device: Any) -> str:
         if reason is None:
             resolve(variant.fn, f"op.variants.{variant.name}.fn")
         else:
-            found.append(f"{variant.name}: {reason}")
-    return "; ".join(found)
+            skipped.append(f"{variant.name}: {reason}")
+    return "; ".join(skipped)
 
 
 if __name__ == "__main__":

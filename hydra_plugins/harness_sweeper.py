@@ -72,7 +72,7 @@ class CaseSweeper(Sweeper):
         if self.config.get("resume") is not None:
             left = remaining(folder, plan)
         else:
-            self._found(folder, plan)
+            self._create_folder(folder, plan)
             left = list(range(len(plan.cases)))
         HydraConfig.instance().set_config(self.config)  # where the program finds the sweep after it has ended
         jobs = []
@@ -94,7 +94,7 @@ class CaseSweeper(Sweeper):
                     raise
                 # A launcher lost a job, on a cluster
                 report = shlex.join(["python", "-m", "harness.report", str(folder)])
-                later = f"what still runs is gathered later by {report}"
+                later = f"collect what still runs later by {report}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
     def _launch_here(self, jobs: list[list[str]], cases: list[int], before: Callable[[int], None]) -> None:
@@ -126,7 +126,7 @@ class CaseSweeper(Sweeper):
         self.unused |= dict.fromkeys(shadowed(config.hydra))
         return without_hydra(config)
 
-    def _found(self, folder: Path, plan: Plan) -> None:
+    def _create_folder(self, folder: Path, plan: Plan) -> None:
         """Makes the sweep's folder."""
         from harness.configuration.errors import UsageError
         from harness.configuration.overrides import assignment
@@ -152,12 +152,12 @@ def _key(override: Override) -> str:
 
 def _effective(overrides: Sequence[Override]) -> list[Override]:
     """The overrides without those that a later one of the same key replaces; mappings and deletions add to it."""
-    kept: list[Override] = []
+    effective: list[Override] = []
     for override in overrides:
         if not (override.is_delete() or _adds(override)):
-            kept = [other for other in kept if _key(other) != _key(override) or other.is_delete()]
-        kept.append(override)
-    return kept
+            effective = [other for other in effective if _key(other) != _key(override) or other.is_delete()]
+        effective.append(override)
+    return effective
 
 
 def _adds(override: Override) -> bool:

@@ -18,7 +18,7 @@ from in_process import say
 
 from harness.configuration.errors import UsageError
 from harness.configuration.overrides import quoted
-from harness.report.sweep_report import gather
+from harness.report.sweep_report import collect
 from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
@@ -198,7 +198,7 @@ def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
     (copy / "002-rmsnorm-rows_4" / "results.json").unlink()
     cut = copy / "003-rmsnorm-rows_2" / "results.json"
     cut.write_bytes(cut.read_bytes()[:-100])
-    sweep = gather(copy)
+    sweep = collect(copy)
     assert [case.missing for case in sweep.cases] == [
         None,
         "not started",
@@ -236,13 +236,13 @@ def test_a_case_s_page_says_how_the_other_charts_are_drawn(swept: Ran) -> None:
 def test_results_of_another_version_are_named(copy: Path) -> None:
     results = copy / "000-softmax-rows_4" / "results.json"
     results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
-    complaint = gather(copy).cases[0].missing
+    complaint = collect(copy).cases[0].missing
     assert complaint is not None
     assert "schema_version 99" in complaint
     whole = json.loads((copy / "sweep.json").read_text())
     (copy / "sweep.json").write_text(json.dumps({**whole, "schema_version": 99}))
     with pytest.raises(UsageError, match="schema_version 99"):
-        gather(copy)
+        collect(copy)
 
 
 def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
@@ -255,7 +255,7 @@ def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
 def test_a_folder_of_something_else_is_refused(swept: Ran, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nothing", swept.cwd / swept.folder / "000-softmax-rows_4"):
         with pytest.raises(UsageError, match=r"sweep\.json"):
-            gather(folder)
+            collect(folder)
 
 
 def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
         return _not_text(file[1] if file else None, not_text[1] or "null", folders)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _no_such_key(cause)
-    text = _said(error)
+    text = _message(error)
     if isinstance(cause, OmegaConfBaseException):
         override = OVERRIDE.search(text)
         key = override[1] if override else cause.full_key
@@ -122,7 +122,7 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
     return UsageError(text)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The first line of a message, the second too where the first one announces it; an unexpected error's type."""
     lines = str(error).splitlines()
     text = one_line(" ".join(lines[: 1 + lines[0].endswith(":")]) if lines else error)
@@ -154,9 +154,9 @@ def _unquoted(node: yaml.Node | None) -> list[str]:
         return [name for item in node.value for name in _unquoted(item)]
     if not isinstance(node, yaml.MappingNode):
         return []
-    found = []
+    names = []
     for key, value in node.value:
         if key.style is None and (not key.tag.endswith(":str") or NUMBER.fullmatch(key.value)):
-            found.append(key.value or "''")
-        found += _unquoted(value)
-    return found
+            names.append(key.value or "''")
+        names += _unquoted(value)
+    return names

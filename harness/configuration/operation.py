@@ -125,16 +125,16 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
     try:
         if function.partition(".")[0] == library.PACKAGE:
             library.import_library()
-        found = pkgutil.resolve_name(function)
+        value = pkgutil.resolve_name(function)
     except ModuleNotFoundError as error:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
     except AttributeError as error:
         raise UsageError(f"{key}={function}: {_missing_attribute(function)}") from error
     except (Exception, SystemExit) as error:  # whatever the module does when it is imported, such as to parse arguments
         raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
-    if not callable(found):
-        raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
-    return found
+    if not callable(value):
+        raise UsageError(f"{key}={function}: a {type(value).__name__}, which cannot be called")
+    return value
 
 
 def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...]:
@@ -143,8 +143,10 @@ def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Gener
     Raises UsageError, naming the file, where that function does not fit its dims or raises.
     """
     function = resolve(operation.inputs, "op.inputs")
-    made = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
-    return made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
+    inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    if isinstance(inputs, list):
+        return tuple(inputs)
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mapping[str, float] | None:
@@ -156,9 +158,9 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
     where = f"op.work={describe(function)}"
     if not isinstance(work, Mapping) or not {"flops", "bytes"} <= set(work):
         raise UsageError(f"{where}: returned {one_line(repr(work))}, not a dict with flops and bytes")
-    for key, least in (("flops", 0), ("bytes", 1)):
-        if not isinstance(work[key], (int, float)) or not least <= work[key] < math.inf:
-            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {least} or more")
+    for key, minimum in (("flops", 0), ("bytes", 1)):
+        if not isinstance(work[key], (int, float)) or not minimum <= work[key] < math.inf:
+            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {minimum} or more")
     return {"flops": float(work["flops"]), "bytes": float(work["bytes"])}
 
 
@@ -173,9 +175,9 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
     unmet = [p.name for p in parameters if p.name in named and p.default is p.empty and p.name not in offered]
     unused = [dim for dim in operation.dims if dim not in named and not takes_all]
     if unmet or unused:
-        trouble = f"asks for {', '.join(unmet)}" if unmet else f"does not take {', '.join(unused)}"
+        problem = f"asks for {', '.join(unmet)}" if unmet else f"does not take {', '.join(unused)}"
         dims = ", ".join(operation.dims)
-        raise UsageError(f"{key}={describe(function)}: {trouble}; the dims of {operation.name} are {dims}")
+        raise UsageError(f"{key}={describe(function)}: {problem}; the dims of {operation.name} are {dims}")
     arguments = {name: value for name, value in offered.items() if takes_all or name in named}
     try:
         return function(**arguments)

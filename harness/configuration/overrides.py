@@ -35,7 +35,7 @@ def as_written(argument: str) -> str:
     key, equals, value = argument.partition("=")
     if not equals or not TEXTS.fullmatch(key) or re.search(r"['\"{}()$\\]", value):
         return argument
-    return f"{key}={WORD.sub(lambda found: _literal(found[0]), value)}"
+    return f"{key}={WORD.sub(lambda word: _literal(word[0]), value)}"
 
 
 def _literal(word: str) -> str:
@@ -49,10 +49,10 @@ def config_flags(arguments: Sequence[str]) -> list[str]:
 
 def config_dirs(arguments: Sequence[str]) -> list[Path]:
     """The folders that --config-dir names on a command line."""
-    found = []
+    folders = []
     for flag, value in zip(arguments, [*arguments[1:], ""], strict=False):
         if flag in ("--config-dir", "-cd") and value:
-            found.append(Path(value))
+            folders.append(Path(value))
         elif flag.startswith(("--config-dir=", "-cd=")):
-            found.append(Path(flag.partition("=")[2]))
-    return found
+            folders.append(Path(flag.partition("=")[2]))
+    return folders

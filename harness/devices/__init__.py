@@ -17,8 +17,8 @@ def device(name: str, configs: DeviceConfigs) -> Device:
     """The device called `name`, with its settings, whether or not it is there. Raises UsageError for an unknown one."""
     if name not in configs:
         raise unknown("device", name, configs)
-    made: Device = pkgutil.resolve_name(configs[name].path)(configs[name].settings)
-    return made
+    instance: Device = pkgutil.resolve_name(configs[name].path)(configs[name].settings)
+    return instance
 
 
 def ordered(configs: DeviceConfigs) -> list[Device]:
@@ -60,9 +60,9 @@ def choose(name: str, configs: DeviceConfigs) -> Device:
     return chosen
 
 
-def first(known: Sequence[Device]) -> Device:
+def first(devices: Sequence[Device]) -> Device:
     """The first of these devices that is there; raises UsageError where none is."""
-    for found in known:
-        if found.absence() is None:
-            return found
-    raise UsageError(f"device=auto: none is there of {', '.join(found.name for found in known)}")
+    for candidate in devices:
+        if candidate.absence() is None:
+            return candidate
+    raise UsageError(f"device=auto: none is there of {', '.join(candidate.name for candidate in devices)}")

@@ -50,7 +50,7 @@ class Capture:
     files: list[Artefact]
     pairs: list[Pair]  # of the NTFFs whose names carry a hash; one of a whole session goes with every NEFF
     empty: bool  # the profiler wrote nothing at all
-    troubles: list[str]  # what is missing, why, and what that costs
+    problems: list[str]  # what is missing, why, and what that costs
     commands: list[str]  # to be run in the run's folder
     decodable: bool  # whether the device's tools can sum it up
     viewing: str  # how the files are viewed, in Markdown
@@ -58,10 +58,10 @@ class Capture:
 
 @dataclass(frozen=True)
 class Summary:
-    """Activity in a capture, by column; without `metrics`, `trouble` says why and what to do."""
+    """Activity in a capture, by column; without `metrics`, `problem` says why and what to do."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    trouble: str | None = None
+    problem: str | None = None
     timed_out: bool = False
 
 

@@ -153,12 +153,13 @@ class Neuron(Device):
             raise UsageError(f"device=neuron: the NeuronCore does not open: {one_line(error)}; {HELD}") from error
 
     def limits(self) -> list[str]:
-        package, found = importlib.import_module("torch_neuronx"), []
+        package = importlib.import_module("torch_neuronx")
+        limits = []
         if not hasattr(package, "get_fallback_ops"):
-            found.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
+            limits.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
         if self.peak_memory() is None:
-            found.append("does not tell memory statistics: peak memory stays empty")
-        return [f"torch-neuronx {version()} {limit}; a later version may" for limit in found]
+            limits.append("does not tell memory statistics: peak memory stays empty")
+        return [f"torch-neuronx {version()} {limit}; a later version may" for limit in limits]
 
     def synchronize(self) -> None:
         self._runtime.synchronize()

@@ -41,14 +41,14 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
     """Sums up the capture in `folder`, and keeps there what the program printed."""
     program = installed()
     if program is None:
-        return Summary(trouble=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
+        return Summary(problem=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
     # its output goes to a file: what was printed before a time-out is there, and a child of its can hold no pipe open
     with (folder / RAW).open("w+b") as output, tempfile.TemporaryDirectory() as scratch:
         command = [program, "view", "-d", str(folder.absolute()), "--output-format", "summary-json"]
         try:
             status = _run(command, output, scratch, timeout_s)
         except OSError as error:
-            return Summary(trouble=f"{PROGRAM} does not start: {one_line(error)}")
+            return Summary(problem=f"{PROGRAM} does not start: {one_line(error)}")
         output.seek(0)
         text = output.read().decode(errors="replace")
     metrics = parse(text)
@@ -56,12 +56,12 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
         return Summary(metrics)
     if status is None:
         return Summary(
-            trouble=f"{PROGRAM} gave no summary within {timeout_s:g} s; raise neuron.explorer_timeout_s", timed_out=True
+            problem=f"{PROGRAM} gave no summary within {timeout_s:g} s; raise neuron.explorer_timeout_s", timed_out=True
         )
     if status:
         last = text.strip().splitlines()[-1:] or ["no message"]
-        return Summary(trouble=f"{PROGRAM} ended with exit status {status}: {last[0]}")
-    return Summary(trouble=f"{PROGRAM} gave a summary in a form that is not known; it is kept in {RAW}")
+        return Summary(problem=f"{PROGRAM} ended with exit status {status}: {last[0]}")
+    return Summary(problem=f"{PROGRAM} gave a summary in a form that is not known; it is kept in {RAW}")
 
 
 def parse(text: str) -> dict[str, float]:
@@ -72,13 +72,13 @@ def parse(text: str) -> dict[str, float]:
     groups = list(_groups(_json(text)))
     metrics = {}
     for column, key in PERCENT.items():
-        found = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if found:
-            metrics[column] = 100 * sum(found) / len(found)
+        values = [value for group in groups if (value := _number(group.get(key))) is not None]
+        if values:
+            metrics[column] = 100 * sum(values) / len(values)
     for column, key in AMOUNT.items():
-        found = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if found:
-            metrics[column] = sum(found)
+        values = [value for group in groups if (value := _number(group.get(key))) is not None]
+        if values:
+            metrics[column] = sum(values)
     return metrics
 
 
@@ -108,9 +108,9 @@ def _json(text: str) -> Any:
     for position, letter in enumerate(text):
         if letter in "{[" and text[:position].rpartition("\n")[2].strip() == "":
             with contextlib.suppress(ValueError):
-                found, _ = decoder.raw_decode(text, position)
-                if isinstance(found, (dict, list)) and found:
-                    return found
+                value, _ = decoder.raw_decode(text, position)
+                if isinstance(value, (dict, list)) and value:
+                    return value
     return None
 
 

@@ -56,14 +56,14 @@ def changes(
     is, without a control: for machines whose speed is known to be fixed.
     """
     minima = {name: minimum_ratio(old[name], new[name]) for name in old}
-    found = {}
+    result = {}
     for name in old:
         latency = ratio(old[name], new[name], confidence)
         control, relative = _control(name, old, new, minima, floor, confidence)
         judged = latency if absolute else relative
         verdict, reason = judge(latency, minima[name], judged, control, floor, absolute)
-        found[name] = Change(verdict, reason, latency, minima[name], relative, control)
-    return found
+        result[name] = Change(verdict, reason, latency, minima[name], relative, control)
+    return result
 
 
 def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:

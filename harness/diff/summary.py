@@ -28,7 +28,7 @@ def sides(difference: Difference) -> list[str]:
 def warnings(difference: Difference) -> list[str]:
     """What makes the comparison doubtful; it comes before any result."""
     both = len(difference.both)
-    lines = [f"Differs: {found.sentence(both)}" for found in difference.environment_differences]
+    lines = [f"Differs: {item.sentence(both)}" for item in difference.environment_differences]
     if lines:
         lines.append("These differences may be the cause of a change.")
     totals = {side: sum(getattr(case.pair, side) is not None for case in difference.cases) for side in ("old", "new")}

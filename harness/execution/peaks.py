@@ -29,9 +29,9 @@ BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
 NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
 
 SIZES = (256, 512, 1024, 2048)  # of square matrices
-LEAST_BYTES, MOST_BYTES = 64 << 20, 512 << 20  # of an array that is copied
+MIN_COPY_BYTES, MAX_COPY_BYTES = 64 << 20, 512 << 20  # of an array that is copied
 PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
-LEAST_CALLS = 2
+MIN_CALLS = 2
 
 Rates = dict[str, dict[str, Any]]  # by what was measured: its rate per_s, and whether the machine was busy
 
@@ -42,29 +42,29 @@ def measured(
     environment: Mapping[str, Any],
     worker: WorkerSettings,
     log: Path,
-    anew: bool = False,
+    remeasure: bool = False,
 ) -> Peaks:
     """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty where none are known.
 
     What is not in the cache is measured, in about a second. A peak that was seen on a busy machine is measured again
-    the next time, and the higher one kept; `anew` forgets them all.
+    the next time, and the higher one kept; `remeasure` forgets them all.
     """
     identity = {"node": platform.node(), **{key: environment.get(key) for key in IDENTITY}}
     path = user_cache_path("variant-harness") / f"peaks-{_digest(identity)}.json"
-    rates = {} if anew else _read(path)
+    rates = {} if remeasure else _read(path)
     products = (dtype, "float32") if dtype in NARROW else (dtype,)
     wanted = [name for name in (BANDWIDTH, *products) if name not in rates or rates[name]["busy"]]
     if wanted:
-        for name, found in _measure(device, wanted, int(environment["threads"]), worker, log).items():
-            best = max(found["per_s"], rates.get(name, found)["per_s"])
-            rates[name] = {"per_s": best, "busy": found["busy"]}
+        for name, rate in _measure(device, wanted, int(environment["threads"]), worker, log).items():
+            best = max(rate["per_s"], rates.get(name, rate)["per_s"])
+            rates[name] = {"per_s": best, "busy": rate["busy"]}
         with contextlib.suppress(OSError):  # without a cache it is measured again the next time
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"identity": identity, "rates": rates}, indent=1), encoding="utf-8")
     used = [rates.get(name) for name in (BANDWIDTH, *products)]
     if None in used:
         return {}
-    busy = ", while the machine was busy" if any(rate["busy"] for rate in used if rate) else ""
+    busy = ", while the machine was busy" if any(each["busy"] for each in used if each) else ""
     return {
         "flops_per_s": max(rates[name]["per_s"] for name in products),
         "bytes_per_s": rates[BANDWIDTH]["per_s"],
@@ -105,7 +105,7 @@ def copy_bandwidth(cache_bytes: int) -> float:
     """Bytes read and written a second by a copy between arrays beyond the caches (STREAM; McCalpin, 1995)."""
     import torch
 
-    size = min(max(2 * cache_bytes, LEAST_BYTES), MOST_BYTES)
+    size = min(max(2 * cache_bytes, MIN_COPY_BYTES), MAX_COPY_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32)
     target = torch.zeros_like(source)
     return 2 * size / _fastest(lambda: target.copy_(source))
@@ -136,7 +136,7 @@ def _fastest(call: Callable[[], object]) -> float:
     """Seconds of the fastest call, the first one apart."""
     call()
     seconds: list[float] = []
-    while len(seconds) < LEAST_CALLS or sum(seconds) < PART_S:
+    while len(seconds) < MIN_CALLS or sum(seconds) < PART_S:
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)

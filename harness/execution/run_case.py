@@ -66,7 +66,7 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     stopped = sampling.run()
     if sampling.device:
         device = devices.device(sampling.device["device"], settings.devices)
-        _take_stock(case, device, folder, progress, sampling)
+        _list_artefacts(case, device, folder, progress, sampling)
         if sampling.work is not None:
             _compare_with_peaks(case, device, settings, folder, progress, sampling)
     return Outcome(
@@ -84,17 +84,18 @@ def _compare_with_peaks(
     case: Case, device: Device, settings: Settings, folder: Path, progress: Progress, sampling: Sampling
 ) -> None:
     """Adds the device's peaks to its description, and warns of what is faster than they allow."""
-    known = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
-    found = roofline.given(settings.roofline, known)
-    if found is None and device.measures_peaks:
+    documented = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
+    limits = roofline.combined(settings.roofline, documented)
+    if limits is None and device.measures_peaks:
         progress(f"peaks of {device.name}")
-        log, anew = folder / "worker.log", settings.roofline.measure
-        known = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, anew)
-        found = roofline.given(settings.roofline, known)
-    if found is None:
+        log = folder / "worker.log"
+        remeasure = settings.roofline.measure
+        measured = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, remeasure)
+        limits = roofline.combined(settings.roofline, measured)
+    if limits is None:
         return
-    sampling.device["peaks"] = found
-    bound = roofline.bound(sampling.work or {}, found)
+    sampling.device["peaks"] = limits
+    bound = roofline.bound(sampling.work or {}, limits)
     cached = not device.accelerator and settings.latency.cache == "warm"
     seconds = sampling.seconds()
     for name, row in sampling.rows.items():
@@ -103,28 +104,28 @@ def _compare_with_peaks(
             continue
         share = bound.seconds / statistics.interval(groups, settings.latency.confidence).value
         if share > 1:
-            sampling.warnings.append(roofline.doubt(name, share, bound, cached))
+            sampling.warnings.append(roofline.faster_than_bound(name, share, bound, cached))
 
 
-def _take_stock(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
+def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
     """Lists what the device's profiler left of each variant, and has the device's tools summarize it."""
     title = f"{case.operation.name}-{folder.name}"  # Neuron Explorer takes a name once
     for name, row in sampling.rows.items():
         if row.profile is None:
             continue
         traces = folder / "traces" / folder_name(name)
-        found = device.artefacts(traces, folder, f"{title}-{name}")
-        if found is None:
+        capture = device.artefacts(traces, folder, f"{title}-{name}")
+        if capture is None:
             continue
-        row.capture = asdict(found)
-        if found.empty:
-            row.escalate(FAILED, found.troubles[0])
+        row.capture = asdict(capture)
+        if capture.empty:
+            row.escalate(FAILED, capture.problems[0])
             continue
-        for trouble in found.troubles:
-            row.note(trouble)
-        if found.decodable:
+        for problem in capture.problems:
+            row.note(problem)
+        if capture.decodable:
             progress(f"{name}: what the profiler left")
             summary = device.summarize(traces)
             row.engines = summary.metrics or None
-            if summary.trouble is not None:
-                sampling.warnings.append(f"engine activity is not known: {summary.trouble}")
+            if summary.problem is not None:
+                sampling.warnings.append(f"engine activity is not known: {summary.problem}")

@@ -218,7 +218,7 @@ class _Worker:
         self.turns.forget_compiles()
         interference = Interference()
         samples = sampler.rounds(self.task.seconds, minimum)
-        self.send(Warnings(interference.seen()))
+        self.send(Warnings(interference.warnings()))
         self.send(Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
         self.call_seconds = fastest(samples)
         self._send_compiles()
@@ -298,12 +298,12 @@ class _Worker:
                 with self.turns.turn(name, CHECK, grad=True):
                     counted.append(operation_checks.count_flops(self.subjects[name]))
         known = [count for count in counted if count is not None]
-        doubts = [operation_checks.flops_warning(self.operation, self.work, known)]
+        warnings = [operation_checks.flops_warning(self.operation, self.work, known)]
         if self.data.has_reference:
             expected = self.data.expected(self.case.seed)
             inputs = self.data.inputs(self.case.seed)
-            doubts.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
-        self.send(Warnings([doubt for doubt in doubts if doubt]))
+            warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
+        self.send(Warnings([warning for warning in warnings if warning]))
 
 
 def fastest(samples: list[Sample]) -> dict[str, float]:

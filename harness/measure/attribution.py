@@ -19,7 +19,7 @@ from harness.measure.observations import OperatorRow, Profile, Timeline
 from harness.measure.torch_private import ENGINE, GUARDS
 from harness.measure.trace import Event
 
-DISTURBED = 3  # times the median Self CPU of a call
+PREEMPTED = 3  # times the median Self CPU of a call
 # Runtime calls that put work on a device: nrta_execute_schedule, cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync
 SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
 
@@ -101,7 +101,7 @@ def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -
         )
     if device.accelerator and not timed and (count or calls.executions):
         notes.append(f"device time not available: {device.missing_time()}")
-    steady = undisturbed([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
+    steady = quiet_calls([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
     rows = _rows(count, cpu, device_ns, active, steady, timed) if whole else []
     even = calls.executed % active == 0
     return Profile(
@@ -158,9 +158,9 @@ def timeline(calls: Calls) -> Timeline | None:
     )
 
 
-def undisturbed(totals: Sequence[int]) -> list[int]:
+def quiet_calls(totals: Sequence[int]) -> list[int]:
     """The calls whose operators took no more than a few times the median: a preempted one would outweigh all else."""
-    return [index for index, total in enumerate(totals) if total <= DISTURBED * median(totals)]
+    return [index for index, total in enumerate(totals) if total <= PREEMPTED * median(totals)]
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[int], bytearray]:

@@ -33,11 +33,12 @@ class CaseData:
         Raises UsageError where `op.inputs` fails, or makes what cannot be measured.
         """
         if seed not in self._inputs:
-            made = make_inputs(self._operation, self._dtype, torch.Generator(device="cpu").manual_seed(seed % SEEDS))
-            check_inputs(self._operation, made, self._dtype)
-            self._inputs[seed] = tree_map(seal, made)
-        inputs: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
-        return inputs
+            generator = torch.Generator(device="cpu").manual_seed(seed % SEEDS)
+            inputs = make_inputs(self._operation, self._dtype, generator)
+            check_inputs(self._operation, inputs, self._dtype)
+            self._inputs[seed] = tree_map(seal, inputs)
+        copies: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
+        return copies
 
     def expected(self, seed: int) -> Expected:
         """What the reference gives for the inputs of a seed; evaluated once.

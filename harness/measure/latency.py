@@ -174,8 +174,8 @@ class Sampler:
             if elapsed >= BLOCK_S / 2 or number >= MAX_CALLS:
                 break
             number *= 4
-        found = block(elapsed / number)
-        return found if self._flush is None else Block(1, min(found.unrecorded, 1), found.call_s)
+        timed = block(elapsed / number)
+        return timed if self._flush is None else Block(1, min(timed.unrecorded, 1), timed.call_s)
 
 
 @contextlib.contextmanager

@@ -101,13 +101,13 @@ class Subject:
         Upstream gradients, which someone may have overwritten, become what they were.
         """
         inputs = list(inputs)
-        kept = same_form(self.inputs, inputs) and all(
-            overwrite(mine, new)
-            if isinstance(mine, torch.Tensor) and isinstance(new, torch.Tensor)
-            else same(mine, new)
-            for mine, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
+        reused = same_form(self.inputs, inputs) and all(
+            overwrite(current, new)
+            if isinstance(current, torch.Tensor) and isinstance(new, torch.Tensor)
+            else same(current, new)
+            for current, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
         )
-        if not kept:
+        if not reused:
             self._hold(inputs, self._device)
         for index, gradient in enumerate(self._upstream or ()):
             overwrite(gradient, upstream(gradient, self.seed + index))
@@ -117,8 +117,8 @@ class Subject:
         """Positions of inputs whose contents are no longer those of `inputs`."""
         return [
             position
-            for position, (mine, new) in enumerate(zip(self.inputs, inputs, strict=True))
-            if not same_form(mine, new) or not all(map(same, flatten(mine), flatten(new)))
+            for position, (current, new) in enumerate(zip(self.inputs, inputs, strict=True))
+            if not same_form(current, new) or not all(map(same, flatten(current), flatten(new)))
         ]
 
     def versions(self) -> list[int]:

@@ -109,8 +109,8 @@ def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.T
         return function(detached).requires_grad_(tensor.requires_grad)
     *indices, values = _components(detached)
     coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
-    made = _assembled(tensor.layout, [*indices, function(values)], tuple(tensor.size()), coalesced)
-    return made.requires_grad_(tensor.requires_grad)
+    result = _assembled(tensor.layout, [*indices, function(values)], tuple(tensor.size()), coalesced)
+    return result.requires_grad_(tensor.requires_grad)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -147,11 +147,11 @@ def overwrite(tensor: torch.Tensor, new: torch.Tensor) -> bool:
     if tensor.dtype != new.dtype or tensor.layout != new.layout or tensor.shape != new.shape:
         return False
     pairs = list(zip(memories(tensor), memories(own(new)), strict=True))
-    if any(mine.numel() != other.numel() for mine, other in pairs):
+    if any(target.numel() != source.numel() for target, source in pairs):
         return False
     with torch.no_grad():
-        for mine, other in pairs:
-            mine.copy_(other.to(mine.device))
+        for target, source in pairs:
+            target.copy_(source.to(target.device))
     return True
 
 

@@ -90,7 +90,7 @@ NAMES = (
 
 def moved(names: tuple[str, ...] = NAMES) -> list[str]:
     """Those of the names that the installed torch does not have."""
-    return [name for name in names if not _there(name)]
+    return [name for name in names if not _exists(name)]
 
 
 def keep_backward_buffers() -> None:
@@ -119,8 +119,8 @@ def counters() -> Mapping[str, Mapping[str, int]] | None:
     dynamo = sys.modules.get(DYNAMO)
     if dynamo is None:
         return {}
-    found = getattr(dynamo, "counters", None)
-    return found if isinstance(found, Mapping) else None
+    value = getattr(dynamo, "counters", None)
+    return value if isinstance(value, Mapping) else None
 
 
 def clear_counters() -> None:
@@ -178,7 +178,7 @@ def set_module_hooks(hooks: tuple[dict[int, Any], ...]) -> None:
 
 
 def _module_hooks() -> list[Any]:
-    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _found_value(name), dict)]
+    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _value_of(name), dict)]
 
 
 def profiling() -> bool:
@@ -217,22 +217,22 @@ def read_source_key() -> None:
         pkgutil.resolve_name(SOURCE_KEY)()
 
 
-def _there(name: str) -> bool:
+def _exists(name: str) -> bool:
     module, _, path = name.partition(":")
-    found: Any
+    value: Any
     try:
-        found = importlib.import_module(module)
+        value = importlib.import_module(module)
     except Exception:
         return False
     for part in filter(None, path.split(".")):
-        if not hasattr(found, part) and part not in getattr(found, "__dataclass_fields__", ()):
+        if not hasattr(value, part) and part not in getattr(value, "__dataclass_fields__", ()):
             return False
-        found = getattr(found, part, None)
+        value = getattr(value, part, None)
     return True
 
 
 @functools.cache
-def _found(name: str) -> Callable[[], Any]:
+def _function_of(name: str) -> Callable[[], Any]:
     """What a name stands for; a function that returns nothing where there is no such name."""
     try:
         return pkgutil.resolve_name(name)
@@ -241,22 +241,22 @@ def _found(name: str) -> Callable[[], Any]:
 
 
 def _depth(name: str) -> int:
-    return len(_found(name)())
+    return len(_function_of(name)())
 
 
 def _pop(pop: str, depth: Callable[[], int], stack: str, wanted: int) -> None:
     while depth() > wanted:
-        mode = _found(stack)()[-1]
+        mode = _function_of(stack)()[-1]
         before = depth()
         with contextlib.suppress(Exception):  # its own end takes its hooks along
             mode.__exit__(None, None, None)
         if depth() == before:
-            _found(pop)()
+            _function_of(pop)()
         if depth() == before:  # there is no way to end it
             return
 
 
-def _found_value(name: str) -> Any:
+def _value_of(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

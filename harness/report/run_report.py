@@ -77,7 +77,7 @@ def _captures(folder: Path, comparison: Comparison) -> str | None:
     for entry in captured:
         capture = entry.measurement.capture or {}
         parts.append(f"## {entry.name}")
-        parts += [f"**{trouble}**" for trouble in capture["troubles"]]
+        parts += [f"**{problem}**" for problem in capture["problems"]]
         if capture["commands"]:
             parts.append("```bash\n" + "\n".join(capture["commands"]) + "\n```")
         if capture["files"]:

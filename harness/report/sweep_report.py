@@ -167,7 +167,7 @@ def _text(value: Any) -> str:
     return formatting.NOTHING if value is None else str(value)
 
 
-def gather(folder: Path) -> Sweep:
+def collect(folder: Path) -> Sweep:
     """Reads a sweep's folder and writes sweep.csv, its charts and its page there.
 
     Raises UsageError where the folder is not a sweep's.
@@ -186,7 +186,7 @@ def close(folder: Path, status: int) -> int:
 
     `status` is what the program would exit with for other reasons than its cases.
     """
-    sweep = gather(folder)
+    sweep = collect(folder)
     show(sweep)
     failures = sweeps.failures([case for case in sweep.cases if case.started], folder)
     if failures:

@@ -137,34 +137,35 @@ def locate(resume: str, fresh: Path) -> Path:
     if resume != LAST:
         return Path(resume)
     outputs = fresh.parent.parent  # outputs/DATE/TIME
-    found = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    sweeps = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    if not sweeps:
         raise UsageError(f"resume={LAST}: no sweep under {outputs}")
-    return found[-1].parent
+    return sweeps[-1].parent
 
 
-def check_same(folder: Path, before: Plan, made: Plan) -> None:
+def check_same(folder: Path, before: Plan, current: Plan) -> None:
     """Raises UsageError where two plans differ: results measured under other settings must not end up in one table."""
-    if len(before.cases) != len(made.cases):
+    if len(before.cases) != len(current.cases):
         raise UsageError(
-            f"resume={folder}: has {len(before.cases)} cases, and this command has {len(made.cases)}; "
+            f"resume={folder}: has {len(before.cases)} cases, and this command has {len(current.cases)}; "
             f"continue it by {before.resuming(folder)}"
         )
-    for old, new in zip(before.cases, made.cases, strict=True):
+    for old, new in zip(before.cases, current.cases, strict=True):
         if old.digest != new.digest:
-            asked = (
-                "was asked for" if old.name == new.name else f"is {old.name}, and here {new.name}: both are asked for"
-            )
+            if old.name == new.name:
+                difference = "was asked for by other settings"
+            else:
+                difference = f"is {old.name}, and here {new.name}: both are asked for by other settings"
             raise UsageError(
-                f"resume={folder}: {old.folder} {asked} by other settings; continue it by {before.resuming(folder)}, "
+                f"resume={folder}: {old.folder} {difference}; continue it by {before.resuming(folder)}, "
                 "or start a new sweep without resume"
             )
 
 
 def digest(plain: Mapping[str, Any]) -> str:
     """A text that two configurations share only where they ask for the same measurement."""
-    asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    measured = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
+    return hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:

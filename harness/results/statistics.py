@@ -70,11 +70,11 @@ def trimmed_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     ordered = np.sort(values, axis=-1)
     count = ordered.shape[-1]
     cut = int(TRIMMED * count)
-    kept = count - 2 * cut
+    remaining = count - 2 * cut
     mean = ordered[..., cut : count - cut].mean(axis=-1)
     winsorized = np.clip(ordered, ordered[..., cut, None], ordered[..., count - cut - 1, None])
-    error = winsorized.std(axis=-1, ddof=1) * np.sqrt((count - 1) / (kept * (kept - 1)))
-    return mean, error, kept - 1
+    error = winsorized.std(axis=-1, ddof=1) * np.sqrt((count - 1) / (remaining * (remaining - 1)))
+    return mean, error, remaining - 1
 
 
 def critical_value(count: int, confidence: float) -> float:
@@ -84,8 +84,8 @@ def critical_value(count: int, confidence: float) -> float:
     """
     from scipy import stats  # takes a second to import: while the first process measures, not before it starts
 
-    kept = count - 2 * int(TRIMMED * count)
-    return float(stats.t.ppf((1 + confidence) / 2, kept - 1))
+    remaining = count - 2 * int(TRIMMED * count)
+    return float(stats.t.ppf((1 + confidence) / 2, remaining - 1))
 
 
 def interval(groups: Sequence[np.ndarray], confidence: float) -> Interval:
@@ -202,13 +202,13 @@ def without_noisy_rounds(seconds: Mapping[str, Sequence[np.ndarray]], control: s
     no variant. A round is kept where the control took at most NOISY_ROUND times the 20th percentile of its process;
     a process in which the control has no samples keeps all rounds.
     """
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
+    selected: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
     for process, reference in enumerate(seconds[control]):
         quiet = reference <= NOISY_ROUND * np.percentile(reference, 20) if len(reference) else np.array([], bool)
         for name, groups in seconds.items():
             group = groups[process]
-            kept[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
-    return kept
+            selected[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
+    return selected
 
 
 def paired(baseline: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.ndarray]:

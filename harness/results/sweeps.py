@@ -33,7 +33,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CollectedCase:
     """One case of a sweep, with what is known of it now."""
 
     planned: Planned
@@ -54,7 +54,7 @@ class Sweep:
 
     folder: Path
     plan: Plan
-    cases: list[Gathered]
+    cases: list[CollectedCase]
 
     @property
     def rows(self) -> list[Row]:
@@ -81,23 +81,23 @@ def read(folder: Path) -> Sweep:
     return Sweep(folder, cases, [look(folder, planned) for planned in cases.cases])
 
 
-def look(folder: Path, planned: Planned) -> Gathered:
+def look(folder: Path, planned: Planned) -> CollectedCase:
     """What one case has come to."""
     path = folder / planned.folder
     unfinished = _unfinished(path)
     if unfinished is None:
         rows = _rows(path, planned)
         worst = any(row["status"] in (WRONG, FAILED, DEGRADED) for row in rows)
-        return Gathered(planned, rows, status=int(worst))
+        return CollectedCase(planned, rows, status=int(worst))
     failure = read_failure(path)
     if failure is not None:
-        return Gathered(planned, _stand_in(planned, FAILED, failure.reason), failure.reason, status=failure.status)
+        return CollectedCase(planned, _stand_in(planned, FAILED, failure.reason), failure.reason, status=failure.status)
     started = path.is_dir()
     reason = unfinished if started else "not started"
-    return Gathered(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
+    return CollectedCase(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
 
 
-def foreign(path: Path) -> str | None:
+def version_complaint(path: Path) -> str | None:
     """The complaint about a case's results, where another version of the harness wrote them."""
     try:
         with (path / storage.FILE).open("rb") as file:
@@ -119,7 +119,7 @@ def _unfinished(path: Path) -> str | None:
             whole = file.read().rstrip().endswith(b"\n}")
     except OSError:
         return "started, not finished"
-    return foreign(path) or (None if whole else f"{storage.FILE} is cut off")
+    return version_complaint(path) or (None if whole else f"{storage.FILE} is cut off")
 
 
 def _rows(path: Path, planned: Planned) -> list[Row]:
@@ -150,7 +150,7 @@ def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
     return [{**empty, **case, "variant": name} for name in planned.variants]
 
 
-def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
+def failures(cases: Sequence[CollectedCase], folder: Path) -> list[str]:
     """A sentence for each variant that is not right, and for each case that has no results."""
     sentences = []
     for case in cases:
@@ -167,19 +167,19 @@ def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
     return sentences
 
 
-def remaining(folder: Path, made: Plan) -> list[int]:
+def remaining(folder: Path, current: Plan) -> list[int]:
     """The numbers of the cases of a sweep that are missing or failed.
 
-    Raises UsageError where `folder` holds another sweep than `made`, or results of another version of the harness.
+    Raises UsageError where `folder` holds another sweep than `current`, or results of another version of the harness.
     """
     try:
         before = plan.read(folder)
     except UsageError as error:
         raise UsageError(f"resume={error}") from error
-    plan.check_same(folder, before, made)
+    plan.check_same(folder, before, current)
     sweep = read(folder)
     for case in sweep.cases:
-        complaint = foreign(folder / case.planned.folder)
+        complaint = version_complaint(folder / case.planned.folder)
         if complaint:
             raise UsageError(f"resume={folder / case.planned.folder}: {complaint}; start a new sweep without resume")
     return [number for number, case in enumerate(sweep.cases) if case.again]

@@ -82,8 +82,8 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
         rasterized=len(x) > MANY,
     )  # fmt: skip
     above, below = y > high, y < low
-    axes.plot(x[above], np.full(above.sum(), high), "^", color=style.TROUBLE, markersize=5, clip_on=False, zorder=3)
-    axes.plot(x[below], np.full(below.sum(), low), "v", color=style.TROUBLE, markersize=5, clip_on=False, zorder=3)
+    axes.plot(x[above], np.full(above.sum(), high), "^", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
+    axes.plot(x[below], np.full(below.sum(), low), "v", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
     axes.set_xlim(-0.5, sum(rounds for _, rounds in turns.values()) - 0.5)
     if y[inside].max() > WIDE * y[inside].min() > 0:
         axes.set_yscale("log")

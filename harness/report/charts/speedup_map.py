@@ -83,8 +83,8 @@ def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, var
     panel.set_ylim(len(down.values) - 0.5, -0.5)
     for swept, ticks in ((across, panel.set_xticks), (down, panel.set_yticks)):
         every = max(1, len(swept.values) // 12)
-        places = range(0, len(swept.values), every)
-        ticks(list(places), [style.shorten(str(swept.values[place]), 12) for place in places], fontsize=8.5)
+        positions = range(0, len(swept.values), every)
+        ticks(list(positions), [style.shorten(str(swept.values[position]), 12) for position in positions], fontsize=8.5)
     panel.set_xlabel(across.label, labelpad=3)
     panel.set_ylabel(down.label)
     panel.tick_params(length=0)

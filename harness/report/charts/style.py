@@ -39,7 +39,7 @@ LINE = 0.22  # inches that a line of text takes
 INK, FAINT, GRID, SHADE = "#222222", "#666666", "#dddddd", "#fbf3e0"
 LATENCY = "#555555"
 OTHER = "#bbbbbb"
-TROUBLE = "#a03000"
+PROBLEM = "#a03000"
 
 # Okabe and Ito's colours, which people of every colour vision tell apart, ordered so that neighbours differ in
 # lightness as well; hatched ones look alike in grey to one that is not
@@ -152,7 +152,7 @@ def label(axes: Axes, y: float, name: str, text: str, ok: bool) -> None:
     bold = axes.text(0, y, shorten(name, 40), va="center", fontweight="bold", fontsize=11)
     axes.annotate(
         shorten(text, 124 - min(len(name), 40)), (1, 0.5), xycoords=bold, xytext=(10, 0), textcoords="offset points",
-        va="center", color=INK if ok else TROUBLE, fontsize=10.5 if len(text) < 60 else 9.5, annotation_clip=False,
+        va="center", color=INK if ok else PROBLEM, fontsize=10.5 if len(text) < 60 else 9.5, annotation_clip=False,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def above(axes: Axes, name: str, text: str, ok: bool = True) -> None:
     )  # fmt: skip
     axes.annotate(
         shorten(text, 124 - min(len(name), 40)), (1, 0), xycoords=at, xytext=(10, 0), textcoords="offset points",
-        va="bottom", color=INK if ok else TROUBLE, fontsize=9.5,
+        va="bottom", color=INK if ok else PROBLEM, fontsize=9.5,
     )  # fmt: skip
 
 

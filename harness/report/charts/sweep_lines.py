@@ -126,9 +126,9 @@ def _lines(
             cut |= bool(beyond or below)
             lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
             panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
-            for places, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
+            for positions, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
                 panel.plot(
-                    places, [height] * len(places), marker, transform=panel.get_xaxis_transform(), markersize=6,
+                    positions, [height] * len(positions), marker, transform=panel.get_xaxis_transform(), markersize=6,
                     color=look["color"], clip_on=False,
                 )  # fmt: skip
         lost = [swept.at(row) for row in own if row["status"] not in GOOD]

@@ -228,17 +228,17 @@ class _Drawing:
 
     def _join(self) -> None:
         """A line from each dispatch by way of the runtime to the execution that it led to."""
-        begun = {event.id: (event, depth) for event, depth in self.call.operators if event.id}
-        asked = {event.link: event for event in self.call.runtime}  # the last: what starts the execution
+        dispatches = {event.id: (event, depth) for event, depth in self.call.operators if event.id}
+        schedules = {event.link: event for event in self.call.runtime}  # the last: what starts the execution
         paths = []
         for lane, offset in self.lanes.device.items():
             for execution in self.call.device[lane]:
-                if execution.link not in begun:
+                if execution.link not in dispatches:
                     continue
-                operator, depth = begun[execution.link]
+                operator, depth = dispatches[execution.link]
                 start = self._x(operator.start - self.call.start)
                 path = [(start, self.top + self.lanes.dispatch[operator.lane] + (depth + 1) * BAR)]
-                runtime = asked.get(execution.link)
+                runtime = schedules.get(execution.link)
                 if runtime is not None:
                     middle = self._x(runtime.start - self.call.start)
                     path += [(middle, self.top + self.lanes.runtime), (middle, self.top + self.lanes.runtime + BAR)]
