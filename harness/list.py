@@ -66,7 +66,8 @@ def _variants(case: Case) -> str:
 
 def _skipped(case: Case, device: Any) -> str:
     """A reason for each variant that would not be measured, and for a function that is not there."""
-    operation, skipped = case.operation, []
+    operation = case.operation
+    skipped = []
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):
         if function is not None:
             resolve(function, f"op.{key}")

@@ -84,7 +84,8 @@ def shadowed(hydra: Any) -> list[str]:
     sentences = []
     for folder in folders:
         for group, option in hydra.runtime.choices.items():
-            own, library = (base / group / f"{option}.yaml" for base in (folder, directory()))
+            own = folder / group / f"{option}.yaml"
+            library = directory() / group / f"{option}.yaml"
             if own.is_file() and library.is_file() and own.read_bytes() != library.read_bytes():
                 sentences.append(
                     f"{group}={option}: {own} is not used, since the harness's own {group}/{option}.yaml stands before "

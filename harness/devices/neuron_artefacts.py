@@ -101,14 +101,16 @@ def _system_problem(files: list[Artefact]) -> str | None:
 
 def _commands(folder: Path, files: list[Artefact], pairs: list[Pair], title: str) -> list[str]:
     """To hand the capture to Neuron Explorer, and to look at it without its pages."""
-    directory, commands = shlex.quote(str(folder)), []
+    directory = shlex.quote(str(folder))
+    commands = []
     if _system_problem(files) is None:
         commands.append(f"neuron-explorer view -d {directory} --ingest-only --display-name {shlex.quote(title)}")
     if _device_problem(files) is None:
         commands.append(f"neuron-explorer view -d {directory} --output-format summary-text")
     for pair in pairs:
         if pair.neff is not None:
-            neff, ntff = (shlex.quote(str(folder / path)) for path in (pair.neff, pair.ntff))
+            neff = shlex.quote(str(folder / pair.neff))
+            ntff = shlex.quote(str(folder / pair.ntff))
             commands.append(f"neuron-explorer view -n {neff} -s {ntff}")
     return commands
 

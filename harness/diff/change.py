@@ -106,7 +106,9 @@ def minimum(groups: Groups, processes: int, samples: int) -> float:
         raise ValueError(f"processes={processes}: expected 1 to {len(groups)}")
     values = np.unique(np.concatenate(groups))
     # the probability that a group's choice lies entirely above a value is hypergeometric
-    first, *others = (_survival(np.sort(group), values, min(samples, len(group))) for group in groups)
+    survivals = [_survival(np.sort(group), values, min(samples, len(group))) for group in groups]
+    first = survivals[0]
+    others = survivals[1:]
     # over choices of groups, its mean product is an elementary symmetric polynomial
     sums = np.zeros((processes, len(values)))
     sums[0] = 1

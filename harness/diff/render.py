@@ -121,7 +121,9 @@ def _case(case: CaseDifference) -> dict[str, Any]:
 
 
 def _variant(variant: VariantDifference) -> dict[str, Any]:
-    old, new, change = variant.old, variant.new, variant.change
+    old = variant.old
+    new = variant.new
+    change = variant.change
     return {
         "variant": variant.name,
         "verdict": variant.verdict,

@@ -98,8 +98,8 @@ def signed(change: float) -> str:
 
 def common(difference: Difference) -> list[str]:
     """The parts of their titles that all cases share, such as the operation."""
-    first, *others = (case.pair.words for case in difference.cases)
-    return [word for word in first if all(word in other for other in others)]
+    words = [case.pair.words for case in difference.cases]
+    return [word for word in words[0] if all(word in other for other in words[1:])]
 
 
 def case_name(difference: Difference, case: CaseDifference) -> str:

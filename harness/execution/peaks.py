@@ -29,7 +29,8 @@ BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
 NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
 
 SIZES = (256, 512, 1024, 2048)  # of square matrices
-MIN_COPY_BYTES, MAX_COPY_BYTES = 64 << 20, 512 << 20  # of an array that is copied
+MIN_COPY_BYTES = 64 << 20
+MAX_COPY_BYTES = 512 << 20  # of an array that is copied
 PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
 MIN_CALLS = 2
 

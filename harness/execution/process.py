@@ -51,7 +51,8 @@ class Process:
         timeout_s: float,
         preload: Sequence[str] = (),
     ):
-        self._names, self._timeout = list(names), timeout_s
+        self._names = list(names)
+        self._timeout = timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_importable(), **worker_environment(variables, devices)}
         with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
@@ -73,7 +74,8 @@ class Process:
 
     def messages(self) -> Iterator[Message]:
         """What the process sends; the last one is Done, Usage, Broken or Died."""
-        turn, since = -1, time.monotonic()
+        turn = -1
+        since = time.monotonic()
         while True:
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
             if self._connection in ready or self._connection.poll():
@@ -89,7 +91,8 @@ class Process:
                 yield Died(self._whose_turn(), _death(self._process.exitcode))
                 return
             if self._turn[1] != turn:
-                turn, since = self._turn[1], time.monotonic()
+                turn = self._turn[1]
+                since = time.monotonic()
             elif time.monotonic() - since > self._timeout:
                 variant = self._whose_turn()
                 self.end()

@@ -49,7 +49,10 @@ class Sampling:
     """A case's measuring processes, one after the other, and all that they send."""
 
     def __init__(self, case: Case, settings: Settings, folder: Path, progress: Progress):
-        self._case, self._settings, self._folder, self._progress = case, settings, folder, progress
+        self._case = case
+        self._settings = settings
+        self._folder = folder
+        self._progress = progress
         self.rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
         self.samples: list[list[Any]] = []  # variant, process, round, calls, seconds per call
         self.device: dict[str, Any] = {}
@@ -66,9 +69,14 @@ class Sampling:
         """
         latency = self._settings.latency
         rule = statistics.StoppingRule(
-            latency.processes, latency.max_processes, latency.seconds, latency.precision, latency.confidence
+            minimum=latency.processes,
+            maximum=latency.max_processes,
+            seconds=latency.seconds,
+            precision=latency.precision,
+            confidence=latency.confidence,
         )
-        complete, since = 0, time.monotonic()
+        complete = 0
+        since = time.monotonic()
         while True:
             names = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
             if not names:
@@ -92,13 +100,15 @@ class Sampling:
 
     def ratios(self) -> list[list[Any]]:
         """The ratios by process of every variant that can be ranked: no others say how long to sample."""
-        seconds, baseline = self.seconds(), self._case.baseline.name
+        seconds = self.seconds()
+        baseline = self._case.baseline.name
         ranked = [name for name, row in self.rows.items() if name != baseline and row.ranked]
         return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
 
     def _measure(self, names: list[str], full_pass: bool) -> bool:
         """Runs one process; False where it died and its variants have to be measured by another."""
-        latency, worker = self._settings.latency, self._settings.worker
+        latency = self._settings.latency
+        worker = self._settings.worker
         task = Task(
             case=self._case,
             settings=self._settings,
@@ -194,7 +204,9 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
                 )
         case Checked(variant, finding):
             row = rows[variant]
-            row.error, row.comparable, row.no_op = finding.error, finding.not_comparable is None, finding.no_op
+            row.error = finding.error
+            row.comparable = finding.not_comparable is None
+            row.no_op = finding.no_op
             if finding.not_comparable is not None:
                 row.reason = f"not comparable: {finding.not_comparable}"
         case Recompiled(variant, count):
@@ -203,7 +215,8 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
             rows[variant].peak_memory_bytes = size
         case Profiled(variant, profile, timeline):
             row = rows[variant]
-            row.profile, row.timeline = profile, timeline
+            row.profile = profile
+            row.timeline = timeline
             row.no_op = row.no_op or profile.operator_calls == 0
             for note in profile.notes:
                 row.note(note)

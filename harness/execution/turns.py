@@ -31,7 +31,9 @@ class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
     def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: Device):
-        self._send, self._set_turn, self._baseline = send, set_turn, baseline
+        self._send = send
+        self._set_turn = set_turn
+        self._baseline = baseline
         self.watch = Watch()
         self.state = GlobalState(device)
         self._changes: dict[str, set[str]] = {}

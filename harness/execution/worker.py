@@ -56,8 +56,12 @@ def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
 
 class _Worker:
     def __init__(self, task: Task, send: Send, set_turn: Callable[[str | None], None]):
-        self.task, self.case, self.send, self.set_turn = task, task.case, send, set_turn
-        self.operation, self.settings = task.case.operation, task.settings
+        self.task = task
+        self.case = task.case
+        self.send = send
+        self.set_turn = set_turn
+        self.operation = task.case.operation
+        self.settings = task.settings
         self.subjects: dict[str, Subject] = {}
         self.unchecked: set[str] = set()  # those whose outputs cannot be right again: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
@@ -226,7 +230,8 @@ class _Worker:
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""
         for name in self._standing():
-            count, limit = self.turns.compiles[name], self.turns.limits.get(name)
+            count = self.turns.compiles[name]
+            limit = self.turns.limits.get(name)
             if self.operation.variant(name).compile is not None or count:
                 self.send(Recompiled(name, count))
             if limit:
@@ -243,7 +248,8 @@ class _Worker:
     def _profile(self, name: str) -> None:
         folder = self.task.traces / trace.folder_name(name)
         folder.mkdir(parents=True, exist_ok=True)
-        call, grad = self.subjects[name].timed(), self.case.mode != "forward"
+        call = self.subjects[name].timed()
+        grad = self.case.mode != "forward"
         settings, note = shortened(self.settings.profile, self.call_seconds.get(name, 0.0))
         if note:
             self.send(Note(name, note))

@@ -18,7 +18,9 @@ class CaseData:
     """What variants are given and compared with."""
 
     def __init__(self, case: Case):
-        self._case, self._operation, self._dtype = case, case.operation, getattr(torch, case.dtype)
+        self._case = case
+        self._operation = case.operation
+        self._dtype = getattr(torch, case.dtype)
         self._inputs: dict[int, tuple[Any, ...]] = {}
         self._expected: dict[int, Expected] = {}
 
@@ -47,7 +49,8 @@ class CaseData:
         """
         if seed not in self._expected:
             reference = resolve(self._operation.reference, "op.reference")  # type: ignore[arg-type]
-            case, tolerance = self._case, self._operation.tolerance
+            case = self._case
+            tolerance = self._operation.tolerance
             try:
                 self._expected[seed] = expect(
                     reference, self.inputs(seed), case.mode, self._dtype, case.seed, tolerance

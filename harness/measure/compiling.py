@@ -54,9 +54,8 @@ class Watch:
         metrics = list(torch_private.compilations(self._since_us))
         self.blind |= torch_private.counters() is None or (bool(metrics) and not _compiles())
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
-        hits, misses = (
-            sum(metric[f"inductor_fx_local_cache_{kind}_count"] or 0 for metric in metrics) for kind in ("hit", "miss")
-        )
+        hits = sum(metric["inductor_fx_local_cache_hit_count"] or 0 for metric in metrics)
+        misses = sum(metric["inductor_fx_local_cache_miss_count"] or 0 for metric in metrics)
         graphs = None if self.blind else int(_counted("stats").get("unique_graphs", 0))
         # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
         symbolic = any(re.search(r"\bs\d+\b", str(metric["graph_node_shapes"])) for metric in metrics)

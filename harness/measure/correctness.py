@@ -53,7 +53,8 @@ def compare(outputs: Outputs, expected: Expected) -> Verdict:
         return Verdict(f"{_count(len(outputs))} where the reference has {len(wanted)}", None)
     worst: Error | None = None
     undetermined: str | None = None
-    errors, choices = expected.rounding_errors, expected.choices
+    errors = expected.rounding_errors
+    choices = expected.choices
     for position, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
         which = f"output {position}: " if len(outputs) > 1 else ""
         try:

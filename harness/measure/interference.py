@@ -20,7 +20,8 @@ class Interference:
     def __init__(self) -> None:
         self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         self._own = _own_seconds()
-        self._cpu, self._clock = psutil.cpu_times(), _frequency()
+        self._cpu = psutil.cpu_times()
+        self._clock = _frequency()
         self._start = time.perf_counter()
 
     def busy(self) -> bool:
@@ -30,7 +31,8 @@ class Interference:
 
     def _lost(self) -> tuple[float, float]:
         """Cores that the hypervisor withheld, and that other processes used."""
-        elapsed, now = max(time.perf_counter() - self._start, 1e-3), psutil.cpu_times()
+        elapsed = max(time.perf_counter() - self._start, 1e-3)
+        now = psutil.cpu_times()
         steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
         busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
         return steal, busy - (_own_seconds() - self._own) / elapsed

@@ -89,7 +89,9 @@ class Sampler:
         call_seconds: Mapping[str, float],
     ):
         self._subjects = list(subjects)
-        self._device, self._turn, self._random = device, turn, random.Random(seed)
+        self._device = device
+        self._turn = turn
+        self._random = random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
         self._call_seconds = call_seconds
         self._started = perf_counter()
@@ -104,7 +106,8 @@ class Sampler:
                 with self._turn(subject.name) as turn:
                     call = subject.timed()
                     block = self._block(call, self._call_seconds.get(subject.name, 0.0))
-                    self._calls[subject.name], self.blocks[subject.name] = call, block
+                    self._calls[subject.name] = call
+                    self.blocks[subject.name] = block
                 if turn.failed or not turn.compiles:  # one that compiled says nothing of the next
                     break
             if turn.failed:
@@ -154,7 +157,8 @@ class Sampler:
         return self._elapsed(call, block.calls) / block.calls
 
     def _elapsed(self, call: Callable[[], object], number: int) -> float:
-        synchronize, clock = self._device.synchronize, perf_counter
+        synchronize = self._device.synchronize
+        clock = perf_counter
         synchronize()
         start = clock()
         for _ in range(number):

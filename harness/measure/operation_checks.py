@@ -73,7 +73,8 @@ def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequ
     Up to a factor of two is no warning: a causal mask spares just under half, and a declaration may count more than
     matrix products. A multiply-add that was counted as one is a factor of two.
     """
-    minimum, declared = min(counted, default=0), work["flops"]
+    minimum = min(counted, default=0)
+    declared = work["flops"]
     if not minimum or minimum / 2 < declared < minimum * 2:
         return None
     return (

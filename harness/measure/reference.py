@@ -108,7 +108,9 @@ class _Evaluation:
     """A reference that can be evaluated again and again."""
 
     def __init__(self, reference: Callable, mode: str, seed: int):
-        self._reference, self._mode, self._seed = reference, mode, seed
+        self._reference = reference
+        self._mode = mode
+        self._seed = seed
         self._context: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.keys: tuple[str, ...] = ()
         self.numbers: tuple[bool, ...] = ()

@@ -83,13 +83,15 @@ def _shadowable(kind: type) -> frozenset[str]:
 
 def _origin(replacement: Any) -> str:
     """Where a replacement comes from: `my_kernels.slow`."""
-    module, name = getattr(replacement, "__module__", None), getattr(replacement, "__qualname__", None)
+    module = getattr(replacement, "__module__", None)
+    name = getattr(replacement, "__qualname__", None)
     return f"{module}.{name}" if module and name else "nothing" if replacement is None else type(replacement).__name__
 
 
 def _by_torch(name: str, replacement: Any) -> bool:
     """Whether it is torch's own of the same name, as torch replaces some when Dynamo is imported."""
-    module, known = getattr(replacement, "__module__", None), getattr(replacement, "__name__", None)
+    module = getattr(replacement, "__module__", None)
+    known = getattr(replacement, "__name__", None)
     return known == name and str(module).startswith("torch.")
 
 

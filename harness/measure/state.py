@@ -149,7 +149,8 @@ class GlobalState:
         self._settings = {**SETTINGS, **autocast("cpu"), **autocast(device.torch_device().type)}
         self._all = {**self._settings, **SLOW_SETTINGS}
         self._values = {name: read() for name, (read, _) in self._all.items()}
-        self._environment, self._folder = dict(os.environ), os.getcwd()
+        self._environment = dict(os.environ)
+        self._folder = os.getcwd()
         self._streams = {stream: os.dup(stream) for stream in (1, 2)}
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
         self._filters = list(warnings.filters)
@@ -232,10 +233,11 @@ class GlobalState:
     def _configurations(self) -> list[str]:
         changed = []
         for name, module in torch_private.configurations().items():
-            was, now = self._compiler.setdefault(name, module.get_config_copy()), module.get_config_copy()
+            now = module.get_config_copy()
+            before = self._compiler.setdefault(name, now)
             for key in now:
-                if key in was and now[key] != was[key]:
-                    setattr(module, key, was[key])
+                if key in before and now[key] != before[key]:
+                    setattr(module, key, before[key])
                     changed.append(f"{name}.{key}")
         return changed
 

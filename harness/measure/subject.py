@@ -37,7 +37,11 @@ class Subject:
         move: Callable[[Any], Any] | None = None,
     ):
         """`move`, where given, changes the upstream gradients: the reference's sensitivity to them."""
-        self.name, self.function, self.mode, self.seed, self._move = name, function, mode, seed, move
+        self.name = name
+        self.function = function
+        self.mode = mode
+        self.seed = seed
+        self._move = move
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
         self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict

@@ -37,7 +37,8 @@ METRIC_FIELDS = (
 )
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
-POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+POP_FUNCTION_MODE = "torch.overrides:_pop_mode"
+POP_DISPATCH_MODE = "torch.utils._python_dispatch:_pop_mode"
 MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )

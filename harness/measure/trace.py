@@ -71,7 +71,9 @@ def from_file(path: Path) -> list[Event]:
         kind = KINDS.get(entry.get("cat", ""))
         if kind is None or entry.get("ph") not in SPANS_AND_INSTANTS:
             return entry if "ph" not in entry else None
-        name, lane, arguments = entry["name"], (entry["pid"], entry["tid"]), entry.get("args", {})
+        name = entry["name"]
+        lane = (entry["pid"], entry["tid"])
+        arguments = entry.get("args", {})
         start = round(entry["ts"] * 1000)
         end = start + round(entry.get("dur", 0) * 1000)
         external = int(arguments.get("External id", 0))

@@ -132,9 +132,11 @@ def times_factor(value: float) -> str:
 
 def latency(row: Row) -> str:
     """`12.50 µs ±1.2%`."""
-    value, low, high = (row[f"latency_{part}us"] for part in ("", "lo_", "hi_"))
+    value = row["latency_us"]
     if value is None:
         return NOTHING
+    low = row["latency_lo_us"]
+    high = row["latency_hi_us"]
     unit = time_unit([value])
     half = (high - low) / 2 / value
     span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
@@ -147,9 +149,10 @@ def speedup(row: Row) -> str:
         return NOTHING
     if row["verdict"] == "baseline":
         return "1.00×"
-    value, low, high = (row[key] for key in ("speedup", "speedup_lo", "speedup_hi"))
-    span = UNKNOWN if vague(value, low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
-    return f"{times_factor(value)} {span}"
+    low = row["speedup_lo"]
+    high = row["speedup_hi"]
+    span = UNKNOWN if vague(row["speedup"], low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
+    return f"{times_factor(row['speedup'])} {span}"
 
 
 def vague(value: float, low: float, high: float) -> bool:

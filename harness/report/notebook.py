@@ -106,7 +106,9 @@ class Comparison:
     """A case's measurements against its baseline; the files that the command line leaves are in `folder`."""
 
     def __init__(self, folder: Path, content: comparison.Comparison, temporary: Any = None):
-        self.folder, self._content, self._temporary = folder, content, temporary
+        self.folder = folder
+        self._content = content
+        self._temporary = temporary
 
     @property
     def document(self) -> Document:
@@ -226,7 +228,8 @@ def _function(variant: Any) -> Any:
     """The function of a variant with its arguments, as a reference."""
     if not isinstance(variant, Mapping) or not callable(variant.get("fn")):
         return None
-    function, arguments = variant["fn"], dict(variant.get("args") or {})
+    function = variant["fn"]
+    arguments = dict(variant.get("args") or {})
     return (lambda *inputs: function(*inputs, **arguments)) if arguments else function
 
 

@@ -60,7 +60,8 @@ def markdown(comparison: Comparison) -> str:
     ]
     document = comparison.document
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
-    sentences, warnings = summary.sentences(comparison), summary.warnings(comparison)
+    sentences = summary.sentences(comparison)
+    warnings = summary.warnings(comparison)
     return rendering.markdown_page(comparison.title, sentences, tables, warnings, footer)
 
 

@@ -151,7 +151,8 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
         alike = [row for row in rows if row["verdict"] == verdict]
         if alike:
             ratios = [row["speedup"] for row in alike]
-            low, high = (formatting.digits(edge(ratios), 3) for edge in (min, max))
+            low = formatting.digits(min(ratios), 3)
+            high = formatting.digits(max(ratios), 3)
             span = f" ({low if low == high else f'{low} to {high}'} times as fast)"
             known = span if verdict in ("faster", "slower") else ""
             parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(alike):,}{known}")
@@ -204,7 +205,8 @@ def show(sweep: Sweep) -> None:
     """Prints the sweep's table, its sentences and the path of its files to stdout."""
     out = rendering.console()
     swept = SweptRows(sweep.rows)
-    rows, shown = swept.rows, table(swept)
+    rows = swept.rows
+    shown = table(swept)
     lines = _once(shown.rows[:MOST_ROWS], rows, len(swept.keys))
     rendering.show(out, replace(shown, title=swept.title, rows=lines))
     if len(rows) > MOST_ROWS:

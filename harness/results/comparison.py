@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.configuration.operation import CaseKey
 from harness.results import columns, statistics
 from harness.results.columns import Column, Row
 from harness.results.entry import Entry
@@ -40,16 +41,14 @@ class Comparison:
         return self.document["config"]["latency"]
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
-        """What the case is called: its operation, dims, dtype, mode and device."""
-        dims = (f"{name}={size}" for name, size in self.case["dims"].items())
-        return (self.case["op"], *dims, self.case["dtype"], self.case["mode"], self.case["device"])
+    def key(self) -> CaseKey:
+        """The identity of the case, equal for the same case of another run."""
+        return CaseKey.of(self.case)
 
     @cached_property
     def title(self) -> str:
         """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-        dims = len(self.case["dims"])
-        return " · ".join([" ".join(self.words[: dims + 1]), *self.words[dims + 1 :]])
+        return self.key.title
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -111,10 +110,13 @@ class Comparison:
     @cached_property
     def stopping_rule(self) -> StoppingRule:
         """When sampling ended."""
-        minimum, maximum, seconds, precision, confidence = (
-            self.settings[key] for key in ("processes", "max_processes", "seconds", "precision", "confidence")
+        return StoppingRule(
+            minimum=self.settings["processes"],
+            maximum=self.settings["max_processes"],
+            seconds=self.settings["seconds"],
+            precision=self.settings["precision"],
+            confidence=self.settings["confidence"],
         )
-        return StoppingRule(minimum, maximum, seconds, precision, confidence)
 
     @cached_property
     def noise_floor(self) -> float | None:

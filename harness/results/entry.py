@@ -35,7 +35,8 @@ class Entry:
     """One variant's part in a comparison: the source of a row of comparison.csv. Times are in seconds."""
 
     def __init__(self, comparison: Comparison, measurement: Measurement):
-        self.comparison, self.measurement = comparison, measurement
+        self.comparison = comparison
+        self.measurement = measurement
 
     @property
     def name(self) -> str:

@@ -47,7 +47,8 @@ class Measurement:
     def escalate(self, status: str, reason: str) -> None:
         """Takes the status, unless a worse one is known; reasons of equal weight are joined."""
         if SEVERITY.index(status) > SEVERITY.index(self.status):
-            self.status, self.reason = status, reason
+            self.status = status
+            self.reason = reason
         elif status == self.status and reason not in (self.reason or ""):
             self.reason = f"{self.reason}; {reason}"
 

@@ -101,7 +101,8 @@ def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
 
     Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
     """
-    cases, first = [], None
+    cases = []
+    first = None
     width = max(3, len(str(len(jobs) - 1)))
     for number, job in enumerate(jobs):
         try:

@@ -187,7 +187,8 @@ def remaining(folder: Path, current: Plan) -> list[int]:
 
 def record_failure(folder: Path, error: Exception) -> int:
     """Writes failure.json, and returns its status; of an error that should not be, the traceback as well, to stderr."""
-    reason, status = one_line(error), 2 if isinstance(error, UsageError) else 1
+    reason = one_line(error)
+    status = 2 if isinstance(error, UsageError) else 1
     if not isinstance(error, (UsageError, CaseError)):
         traceback.print_exception(error)
         reason = f"{type(error).__name__}: {reason}"

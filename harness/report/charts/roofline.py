@@ -27,11 +27,13 @@ def draw(comparison: Comparison, folder: Path) -> Figure | None:
     All variants stand at one intensity, that of the work which the operation must do: what a variant moves beyond
     it shows as distance from the roof (Williams, Waterman and Patterson, Roofline, 2009).
     """
-    work, peaks = comparison.document["work"], comparison.document["device"].get("peaks")
+    work = comparison.document["work"]
+    peaks = comparison.document["device"].get("peaks")
     if not peaks or not work or not work["flops"] or not work["bytes"]:
         return None
     flops, bandwidth = float(peaks["flops_per_s"]), float(peaks["bytes_per_s"])
-    intensity, ridge = work["flops"] / work["bytes"], flops / bandwidth
+    intensity = work["flops"] / work["bytes"]
+    ridge = flops / bandwidth
     at = roofline.bound(work, peaks)
     bound = work["flops"] / at.seconds
     figure = Figure(figsize=(style.WIDTH, HEIGHT))

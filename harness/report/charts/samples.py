@@ -25,7 +25,8 @@ MINIMUM = 0.03  # of the median: half the height of a panel at least, so that sc
 
 def draw(comparison: Comparison, folder: Path) -> Figure:
     """Draws the rows of samples.csv, a panel for each row of comparison.csv."""
-    rows, samples = comparison.rows, comparison.samples
+    rows = comparison.rows
+    samples = comparison.samples
     turns = _turns(samples)
     timed = {row["variant"] for row in samples}
     panels = [PANEL if row["variant"] in timed else SHORT for row in rows]
@@ -55,7 +56,8 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
 
 def _turns(samples: Sequence[Row]) -> dict[int, tuple[int, int]]:
     """Each process's first round on the common axis, and how many it has."""
-    turns, reached = {}, 0
+    turns = {}
+    reached = 0
     for process in sorted({sample["process"] for sample in samples}):
         rounds = 1 + max(sample["round"] for sample in samples if sample["process"] == process)
         turns[process] = (reached, rounds)

@@ -32,7 +32,8 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
     if len(sweep.keys) < 2:
         return None
     across, down, others = _two(sweep.keys)
-    rows, variants = sweep.rows, sweep.variants
+    rows = sweep.rows
+    variants = sweep.variants
     parts = swept_keys.groups(rows, others)
     shown = style.few(list(parts), PANELS)
     tall = max(len(down.values) * min(CELL, 6.0 / len(down.values)), 1.0)
@@ -114,5 +115,5 @@ def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Col
 def _tint(number: int, ratio: float = 4.0) -> Colour:
     """A variant's colour, the stronger the larger its speedup, and so light that words stand out on it."""
     strength = min(0.2 + 0.15 * float(np.log2(ratio)), 0.65)
-    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)]))
-    return red, green, blue
+    red, green, blue = to_rgb(style.COLOURS[number % len(style.COLOURS)])
+    return 1 - strength * (1 - red), 1 - strength * (1 - green), 1 - strength * (1 - blue)

@@ -32,7 +32,9 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
 
     Where other keys are swept too, panels show a few of their values; every value stands in sweep.csv.
     """
-    rows, keys, variants = sweep.rows, sweep.keys, sweep.variants
+    rows = sweep.rows
+    keys = sweep.keys
+    variants = sweep.variants
     if not keys:
         return None
     timed = any(row["device_time_us"] is not None for row in rows)
@@ -83,7 +85,8 @@ class _Scale:
     def of(cls, rows: Sequence[Row], column: str) -> _Scale:
         """Holds all values, and their intervals as far as these leave the values readable."""
         good = [row for row in rows if row[column] and row["status"] in GOOD]
-        low, high = (edge([row[column] for row in good], default=1.0) for edge in (min, max))
+        low = min((row[column] for row in good), default=1.0)
+        high = max((row[column] for row in good), default=1.0)
         if column == "latency_us":
             high = max(high, min(max((row["latency_hi_us"] for row in good), default=0.0), ROOM * high))
         unit = formatting.time_unit([high])
@@ -99,7 +102,8 @@ def _lines(
     panel: Axes, rows: Sequence[Row], swept: SweptKey, column: str, variants: Sequence[str], vertical: _Scale
 ) -> bool:
     """Draws a line for each variant; whether an interval had to be cut."""
-    scale, cut = vertical.unit.size, False
+    scale = vertical.unit.size
+    cut = False
     if any(row["status"] not in GOOD for row in rows):
         panel.add_patch(Rectangle((0, 0), 1, FOOT, transform=panel.transAxes, facecolor="#eeeeee", zorder=0))
     for number, name in enumerate(variants):
@@ -120,7 +124,8 @@ def _lines(
             markersize=11, markerfacecolor="none", color=look["color"],
         )  # fmt: skip
         if column == "latency_us":
-            lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
+            lower = [row["latency_lo_us"] / scale for row in good]
+            upper = [row["latency_hi_us"] / scale for row in good]
             beyond = [at for at, end in zip(x, upper, strict=True) if end > vertical.high]
             below = [at for at, end in zip(x, lower, strict=True) if end < vertical.low]
             cut |= bool(beyond or below)

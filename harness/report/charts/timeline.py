@@ -77,7 +77,8 @@ def typical(events: Sequence[Event]) -> Call | None:
 
 def gaps(spans: Sequence[Event], start: int, end: int) -> list[Span]:
     """Where between `start` and `end` none of the spans, ordered by start, runs."""
-    spaces, reached = [], start
+    spaces = []
+    reached = start
     for event in spans:
         if event.start > reached:
             spaces.append((float(reached), float(min(event.start, end) - reached)))
@@ -105,7 +106,9 @@ def _traces(comparison: Comparison, folder: Path) -> dict[str, list[Event]]:
 
 def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> Figure:
     """Draws one call of each variant; `traces` holds the events of those that were traced."""
-    rows, operators, title = comparison.rows, comparison.operators, comparison.title
+    rows = comparison.rows
+    operators = comparison.operators
+    title = comparison.title
     fills = style.operator_fills(operators, style.timed_by(operators))
     calls = {name: call for name, events in traces.items() if (call := typical(events)) is not None}
     lanes = {name: _Lanes(call) for name, call in calls.items()}
@@ -116,7 +119,8 @@ def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> 
     longest = max((call.length for call in calls.values()), default=1)
     unit = formatting.time_unit([longest / 1e3])
     axes.set_xlim(0, ROOM * longest / 1e3 / unit.size)
-    top, ticks = 0.0, dict[float, str]()
+    top = 0.0
+    ticks: dict[float, str] = {}
     for row, height in zip(rows, heights, strict=True):
         name = row["variant"]
         if name in calls:
@@ -173,13 +177,19 @@ class _Drawing:
         top: float,
         ticks: dict[float, str],
     ) -> None:
-        self.axes, self.call, self.lanes, self.fills = axes, call, lanes, fills
-        self.unit, self.top, self.ticks = unit, top, ticks
+        self.axes = axes
+        self.call = call
+        self.lanes = lanes
+        self.fills = fills
+        self.unit = unit
+        self.top = top
+        self.ticks = ticks
         self.names = {event.id: event.name for event, _ in call.operators if event.id}
 
     def draw(self) -> str:
         """Draws all lanes; returns a text on the call."""
-        call, lanes = self.call, self.lanes
+        call = self.call
+        lanes = self.lanes
         for thread, offset in lanes.dispatch.items():
             own = [(event, depth) for event, depth in call.operators if event.lane == thread]
             for depth in range(1 + max(depth for _, depth in own)):
@@ -262,7 +272,8 @@ class _Drawing:
         else:
             outermost = sorted((event for event, depth in call.operators if depth == 0), key=lambda event: event.start)
             spaces = gaps(outermost, call.start, call.end)
-            rows, height = [self.top + offset for offset in self.lanes.dispatch.values()][:1], BAR
+            rows = [self.top + offset for offset in self.lanes.dispatch.values()][:1]
+            height = BAR
             text = f"{len(call.operators)} operators dispatched, no operator in {{gap}} of {{all}}"
             length = call.end - call.start
         spans = [(self._x(start - call.start), self._x(width)) for start, width in spaces]
