@@ -1,7 +1,7 @@
 """The doctor: which devices are here, and whether one is fit to be measured; `python -m harness.doctor device=neuron`.
 
-It exits 0 where the device is fit, 1 where it is not, 2 where the command is at fault. What costs nothing to know a run
-checks as well (Device.preflight), and refuses; what has to be tried is tried here alone.
+It exits 0 if the device is fit, 1 if it is not, 2 if the command is at fault. Every run makes the checks that cost
+nothing (Device.preflight); only the doctor opens the device and profiles an addition.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _parser() -> Parser:
 
 @contextlib.contextmanager
 def _without_kineto_lines() -> Iterator[None]:
-    """Keeps what Kineto prints at each profile, past Python's own stderr, out of the report."""
+    """Discards what Kineto prints at each profile, past Python's own stderr."""
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

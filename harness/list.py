@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[list[str]]]:
     """The device that would measure, and a row for each operation; a preset stands below its operation.
 
-    Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
+    Raises UsageError if the overrides are at fault; an operation that is, says so in its row.
     """
     unused: dict[str, None] = {}  # each sentence once, not for each operation
     plain = compose.composed(overrides, folder, unused.setdefault)

@@ -31,7 +31,7 @@ log = logging.getLogger("harness")
 
 
 class CaseSweeper(Sweeper):
-    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
+    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it if one case is wrong."""
 
     config: DictConfig
     hydra_context: HydraContext
@@ -39,7 +39,7 @@ class CaseSweeper(Sweeper):
 
     def __init__(self, params: Mapping[str, Any] | None = None):
         self.params = dict(params or {})
-        self.unused: dict[str, None] = {}  # a sentence for each file of the user's that the library's stands before
+        self.unused: dict[str, None] = {}  # a sentence for each file of the user that the library's shadows
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
@@ -191,7 +191,7 @@ def _product(overrides: Sequence[Override], loader: ConfigLoader) -> list[Job]:
 
 
 def _values(override: Override, loader: ConfigLoader) -> list[str]:
-    """The values of a swept key; raises UsageError where they cannot be told, or are none."""
+    """The values of a swept key; raises UsageError if they cannot be listed, or if there are none."""
     from harness.configuration.errors import UsageError
     from harness.results.plan import ABOUT_THE_RUN
 

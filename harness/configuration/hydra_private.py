@@ -1,6 +1,6 @@
-"""What the harness uses of Hydra beyond its documented API, each with what happens where a version lacks it.
+"""What the harness uses of Hydra beyond its documented API, each with a fallback for versions that lack it.
 
-`tests/test_errors.py` has the contract, and names what has moved. All else that the harness imports is documented.
+`tests/test_errors.py` tests that each name still exists. Everything else that the harness imports is documented.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from yaml import YAMLError
 
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
 
-FULL_ERROR = "HYDRA_FULL_ERROR"  # with it, hydra.main raises what it would otherwise print over several lines
+FULL_ERROR = "HYDRA_FULL_ERROR"  # set to 1, hydra.main raises errors instead of printing them over several lines
 SINGLETONS = ("hydra.core.global_hydra:GlobalHydra", "hydra.version:VersionBase", "hydra.core.utils:JobRuntime")
 BASIC_LAUNCHER = "basic"  # the option of hydra/launcher that runs all jobs in this process, one after the other
 
@@ -66,7 +66,7 @@ def parser_errors() -> Iterator[None]:
 def isolated() -> Iterator[None]:
     """Lets a configuration be composed in a process whose own Hydra must be left as it was.
 
-    Hydra keeps singletons, which have no public way to be put back without deep copies. Where they have moved, the
+    Hydra keeps singletons, which have no public way to be put back without deep copies. If they have moved, the
     caller's own Hydra is initialised anew, and only a program that uses Hydra itself would see that.
     """
     try:
@@ -89,9 +89,9 @@ def _split(paths: tuple[str, ...]) -> list[list[str]]:
 
 
 def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError:
-    """One line for what Hydra or OmegaConf says in several; where a message reads otherwise, its own first line.
+    """An error of Hydra or OmegaConf as one line; the first line of the message if its form is not known.
 
-    `folders` are the user's own folders of configuration, in whose files the place is sought.
+    `folders` are the user's own folders of configuration, which are searched for the key at fault.
     """
     if isinstance(error, YAMLError):
         return UsageError(f"{' '.join(str(error).split())}: not valid YAML")
@@ -123,7 +123,7 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
 
 
 def _message(error: Exception) -> str:
-    """The first line of a message, the second too where the first one announces it; an unexpected error's type."""
+    """The first line of a message, the second too if the first one announces it; an unexpected error's type."""
     lines = str(error).splitlines()
     text = one_line(" ".join(lines[: 1 + lines[0].endswith(":")]) if lines else error)
     expected = isinstance(error, (HydraException, OmegaConfBaseException, ValueError))
@@ -131,7 +131,7 @@ def _message(error: Exception) -> str:
 
 
 def _no_such_key(cause: OmegaConfBaseException) -> UsageError:
-    """The innermost mapping that exists says which names would have fitted."""
+    """The error for an unknown key, with the names in the innermost mapping that exists as choices."""
     parent = cause.parent_node
     names = [str(name) for name in parent] if isinstance(parent, Container) else []
     prefix, _, missing = (cause.full_key or str(cause.key)).rpartition(".")

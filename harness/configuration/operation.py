@@ -60,7 +60,7 @@ class Operation:
     work: Function | None
     baseline: str
     variants: tuple[Variant, ...]
-    tolerance: float = 1.0  # widens the allowed error of a long chain of roundings
+    tolerance: float = 1.0  # a factor on the allowed error, above 1 for long chains of roundings
 
     def variant(self, name: str) -> Variant:
         """The variant called `name`."""
@@ -69,7 +69,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class CaseKey:
-    """What makes a case the same as one of another run, and its name for people."""
+    """A case's identity, equal for the same case of another run, and its name for people."""
 
     op: str
     dims: tuple[tuple[str, int], ...]
@@ -118,7 +118,7 @@ class Case:
 def resolve(function: Function, key: str) -> Callable[..., Any]:
     """The function that a dotted path names; `key` is the configuration key it came from.
 
-    Raises UsageError where the path does not lead to something that can be called.
+    Raises UsageError if the path does not lead to something that can be called.
     """
     if not isinstance(function, str):
         return function
@@ -140,7 +140,7 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
 def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...]:
     """The operation's inputs on the CPU, as its `inputs` function returns them.
 
-    Raises UsageError, naming the file, where that function does not fit its dims or raises.
+    Raises UsageError, naming the file, if that function does not fit its dims or raises.
     """
     function = resolve(operation.inputs, "op.inputs")
     inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
@@ -150,7 +150,7 @@ def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Gener
 
 
 def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mapping[str, float] | None:
-    """FLOPs and bytes that the operation must do and move, or None where it declares none."""
+    """FLOPs and bytes that the operation must do and move, or None if it declares none."""
     if operation.work is None:
         return None
     function = resolve(operation.work, "op.work")
@@ -165,9 +165,10 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
 
 
 def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
-    """Calls a function of the operation's author with those of the `offered` arguments that it names.
+    """Calls a function of the operation's author with those of the `offered` arguments that are its parameters.
 
-    Every dim must be taken; `dtype`, `generator` and `mode` are passed where asked for.
+    Every dim must be taken; `dtype`, `generator` and `mode` are optional. `key` names the
+    function in errors. Raises UsageError if the parameters do not fit, or if the function raises.
     """
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
@@ -186,7 +187,7 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
 
 
 def describe(function: Callable[..., Any]) -> str:
-    """Where a function stands: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
+    """A function's name and place: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
     name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
     code = getattr(function, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name

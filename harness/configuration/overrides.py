@@ -1,4 +1,4 @@
-"""Overrides: the arguments of a command line in Hydra's grammar, written so that they are read as they are meant."""
+"""Overrides: command-line arguments in Hydra's grammar, quoted so that Hydra reads texts as texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LITERAL = re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)(e[-+]?\d[\d_]*)?|[-
 
 
 def quoted(text: object) -> str:
-    """A text as a value of an override, in quotes where it needs them."""
+    """A text as a value of an override, in quotes if it needs them."""
     plain = str(text)
     if PLAIN.fullmatch(plain) and plain.lower() not in RESERVED:
         return plain
@@ -28,7 +28,7 @@ def assignment(key: str, value: object) -> str:
 
 
 def as_written(argument: str) -> str:
-    """An argument whose numbers and truth values are put in quotes, where its key holds names or texts.
+    """An argument whose numbers and truth values are put in quotes, if its key holds names or texts.
 
     Hydra reads 1e5, 1_000 and true as values, and what was written is lost: worker.env.B=1e5 would set 100000.0.
     """

@@ -1,7 +1,6 @@
 """Settings: how a case is measured, apart from what is measured; each key with its type, default and valid values.
 
-A new key is a field here and a line of conf/, which has its comment. conf/ repeats the defaults, and a test holds both
-together.
+A new key is a field here and a line with a comment in conf/. conf/ repeats the defaults; a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ LOCKS = ("wait", "fail", "none")
 DOCTOR = ("refuse", "warn")
 CACHES = ("warm", "cold")
 
-VALID = "valid"  # the field's metadata under which its Valid stands
+VALID = "valid"  # the key in a field's metadata that holds its Valid
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _variables(key: str, values: Mapping[Any, Any]) -> None:
             raise UsageError(f"{key}.{name}: not the name of an environment variable")
         if isinstance(value, (dict, list)):
             raise UsageError(f"{key}.{name}={value}: expected a single value")
-        if isinstance(value, (bool, float)):  # true, yes, on; 1e5, 100000.0: which of them was written is lost
+        if isinstance(value, (bool, float)):  # true or yes or on, 1e5 or 100000.0: YAML does not keep which was written
             raise UsageError(f"{key}.{name}={value}: quote it in YAML, so that it is passed on as it is written")
         if "\0" in str(value):
             raise UsageError(f"{key}.{name}: holds a zero byte, which no environment variable can")

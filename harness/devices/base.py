@@ -1,7 +1,7 @@
-"""Device: all that measuring needs to know of a device; the defaults are a host's. Imports no torch until asked.
+"""Device: the interface to a device, with a host's defaults. Imports torch within methods alone.
 
-A device is one file with a subclass of Device. The command line asks it how to start, lock and check a measuring
-process before torch is imported, so that torch is imported within methods alone.
+A device is one file with a subclass of Device. The command line, which imports no torch, asks it how to start, lock and
+check a measuring process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Pair:
-    """A device profile and the graph that decodes it; without a `neff` none of its hash is there."""
+    """A device profile and the graph that decodes it; `neff` is None if no graph of its hash was captured."""
 
     ntff: str
     neff: str | None
@@ -75,9 +75,9 @@ class Device:
 
     name: str
     order: int  # the place in which `device=auto` looks for it; the lowest that is there is taken
-    package: str | None = None  # what is installed for this device alone, beside torch
-    accelerator = True  # has a clock and memory of its own, and runs what it is given while the host goes on
-    start_method = "forkserver"  # of measuring processes; spawn where importing torch opens the device
+    package: str | None = None  # what is installed for this device alone, in addition to torch
+    accelerator = True  # has a clock and memory of its own, and runs asynchronously to the host
+    start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
     pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
     spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
@@ -85,7 +85,7 @@ class Device:
     Settings: type = NoSettings  # a dataclass: the section of the configuration by the device's name
 
     def __init__(self, settings: Any = None):
-        """`settings` is an instance of `Settings`; the defaults where it is None."""
+        """`settings` is an instance of `Settings`; the defaults if it is None."""
         self.settings: Any = self.Settings() if settings is None else settings
 
     # Before torch is imported
@@ -112,7 +112,7 @@ class Device:
         return [preflight.compiler()]
 
     def artefacts(self, folder: Path, run: Path, title: str) -> Capture | None:
-        """What the profiler left in `folder`, below the `run`'s, besides its trace; None where it leaves no more.
+        """What the profiler left in `folder`, below the `run`'s, besides its trace; None if it leaves no more.
 
         `title` is what the device's own tools will call the profile.
         """
@@ -142,7 +142,7 @@ class Device:
         }
 
     def share_of_chip(self, chip: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, str]:
-        """The share of its chip's peaks that the device has, and how the share was come by."""
+        """The share of its chip's peaks that the device has, and an assumption to add to their source (or "")."""
         return 1.0, ""
 
     # Where torch is imported
@@ -152,10 +152,10 @@ class Device:
         raise NotImplementedError
 
     def open(self) -> None:
-        """Takes the device; raises UsageError, which says what to do, where it is there but cannot be used."""
+        """Takes the device; raises UsageError, which says what to do, if it is there but cannot be used."""
 
     def limits(self) -> list[str]:
-        """What this installation cannot tell of a measurement: a line each."""
+        """What this installation cannot measure: a line each."""
         return []
 
     def torch_device(self) -> torch.device:
@@ -209,7 +209,7 @@ class Device:
         """Starts a new peak."""
 
     def peak_memory(self) -> int | None:
-        """The most bytes allocated since the last reset, or None where the device does not tell."""
+        """The most bytes allocated since the last reset, or None if the device does not report it."""
         return None
 
     def allocated_memory(self) -> int:
@@ -224,7 +224,7 @@ class Device:
         return []
 
     def missing_time(self) -> str:
-        """The likely cause and the remedy where a profile has no device time."""
+        """The likely cause and the remedy if a profile has no device time."""
         return "the profiler recorded no device time"
 
     def last_level_cache(self) -> int:
@@ -232,7 +232,7 @@ class Device:
         return 64 << 20
 
     def describe(self) -> dict[str, Any]:
-        """What is known of the hardware; `name` is the hardware's own."""
+        """Facts about the hardware, by name; `name` is the hardware's own."""
         return {"name": self.name}
 
     def facts(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """AWS Trainium through TorchNeuron: NeuronConfig, NeuronProfiler, torch.neuron, and what spoils a measurement there.
 
-Written against the documented contract of torch-neuronx 2.13; docs/neuron.md tells fact from assumption.
+Written against the documentation of torch-neuronx 2.13; docs/neuron.md lists what is documented and what is assumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
-EAGER = "a graph that fails is run eagerly under the compiled name, and nothing tells of it"
+EAGER = "a graph that fails is run eagerly under the compiled name, without a warning"
 FALLBACK = "fallback_execution"  # an option of torch.compile's back end
 
 VARIABLES = (
@@ -75,8 +75,8 @@ class Neuron(Device):
 
     def __init__(self, settings: NeuronSettings | None = None) -> None:
         super().__init__(settings)
-        self._untimed = ""  # why no operator can carry device time, where that is known beforehand
-        self._ask_explorer = True  # until it has taken too long
+        self._untimed = ""  # why no operator can have device time, if known in advance
+        self._ask_explorer = True  # False after it has timed out
 
     @property
     def _runtime(self) -> Any:
@@ -158,7 +158,7 @@ class Neuron(Device):
         if not hasattr(package, "get_fallback_ops"):
             limits.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
         if self.peak_memory() is None:
-            limits.append("does not tell memory statistics: peak memory stays empty")
+            limits.append("reports no memory statistics: peak memory stays empty")
         return [f"torch-neuronx {version()} {limit}; a later version may" for limit in limits]
 
     def synchronize(self) -> None:
@@ -187,9 +187,9 @@ class Neuron(Device):
         ]
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
-        self._profiler.export_trace(profile)  # writes trace.json beside the runtime's own files
+        self._profiler.export_trace(profile)  # writes trace.json next to the runtime's own files
         written = sorted(folder.rglob(TRACE), key=lambda path: path.stat().st_mtime_ns)
-        if not written:  # a capture that failed: torch's part of the profile is still to be had
+        if not written:  # a capture that failed: torch's part of the profile can still be exported
             super().export(profile, folder)
         elif written[-1].parent != folder:
             shutil.copyfile(written[-1], folder / TRACE)

@@ -1,4 +1,4 @@
-"""The files that Neuron's profiler left of one variant, what fails among them, and how they are viewed."""
+"""The files that Neuron's profiler wrote for one variant, what is missing, and the commands to view them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VIEWING = (
 
 
 def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capture:
-    """Takes stock of `folder`, which lies below the `run`'s; `modes` are those of ProfileMode that were asked for.
+    """Lists the files of `folder`, which lies below the `run`'s; `modes` are the names of the requested ProfileModes.
 
     `title` is what Neuron Explorer will call the profile.
     """
@@ -45,7 +45,7 @@ def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capt
         empty=not files and bool(modes),
         problems=_problems(files, pairs, modes),
         commands=_commands(folder.relative_to(run), files, pairs, title),
-        # to sum it up takes a device profile with contents, and a graph to decode it by
+        # needs a device profile that is not empty, and a graph to decode it
         decodable=any(file.bytes for file in _with(files, ".ntff")) and bool(_with(files, ".neff")),
         viewing=VIEWING,
     )
@@ -61,13 +61,13 @@ def _problems(files: list[Artefact], pairs: list[Pair], modes: Sequence[str]) ->
     system = _system_problem(files) if "RUNTIME" in modes else None
     stray = [Path(pair.ntff).name for pair in pairs if pair.neff is None and _with(files, ".neff")]
     return [problem for problem in (device, system) if problem] + [
-        f"{name} has no NEFF of its hash beside it: the two are of different compilations; {RECAPTURE}"
+        f"{name} has no NEFF of its hash next to it: the two are of different compilations; {RECAPTURE}"
         for name in stray
     ]
 
 
 def _device_problem(files: list[Artefact]) -> str | None:
-    """What fails in the device's part: without it there is no engine activity to be seen."""
+    """What is missing in the device's part, without which engine activity is unknown."""
     neffs, ntffs = _with(files, ".neff"), _with(files, ".ntff")
     if not ntffs and not neffs and _with(files, ".pb"):
         return (
@@ -91,7 +91,7 @@ def _device_problem(files: list[Artefact]) -> str | None:
 
 
 def _system_problem(files: list[Artefact]) -> str | None:
-    """What fails in the runtime's part: Neuron Explorer takes a folder only with both files."""
+    """What is missing in the runtime's part: Neuron Explorer takes a folder only with both files."""
     names = {Path(file.path).name for file in files}
     missing = [name for name in SYSTEM if name not in names]
     if not missing:
@@ -100,7 +100,7 @@ def _system_problem(files: list[Artefact]) -> str | None:
 
 
 def _commands(folder: Path, files: list[Artefact], pairs: list[Pair], title: str) -> list[str]:
-    """To hand the capture to Neuron Explorer, and to look at it without its pages."""
+    """Shell commands that ingest the capture into Neuron Explorer, or print it without its pages."""
     directory = shlex.quote(str(folder))
     commands = []
     if _system_problem(files) is None:

@@ -1,4 +1,4 @@
-"""neuron-explorer: asks the program, where it is installed, to sum up a capture; never fails a run."""
+"""neuron-explorer: has the program, if installed, summarize a capture; never fails a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = [*PERCENT, *AMOUNT]
 
 
 def installed() -> str | None:
-    """The program's path, or None where there is none."""
+    """The program's path, or None if there is none."""
     return shutil.which(PROGRAM)
 
 
@@ -42,7 +42,7 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
     program = installed()
     if program is None:
         return Summary(problem=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
-    # its output goes to a file: what was printed before a time-out is there, and a child of its can hold no pipe open
+    # a file keeps the output after a time-out, and no child process can hold it open as it could a pipe
     with (folder / RAW).open("w+b") as output, tempfile.TemporaryDirectory() as scratch:
         command = [program, "view", "-d", str(folder.absolute()), "--output-format", "summary-json"]
         try:
@@ -83,7 +83,7 @@ def parse(text: str) -> dict[str, float]:
 
 
 def _run(command: list[str], output: Any, folder: str, timeout_s: float) -> int | None:
-    """The exit status, or None where it took too long and was ended with all that it had started."""
+    """The exit status, or None if it took too long and was ended with all that it had started."""
     process = subprocess.Popen(
         command,
         cwd=folder,

@@ -17,7 +17,7 @@ OFF = ("", "0", "false", "off")
 
 @dataclass(frozen=True)
 class Finding:
-    """What was seen, its likely cause or effect, and what to do; `unfit` where it makes a measurement worthless."""
+    """What was seen, its likely cause or effect, and what to do; `unfit` if it makes a measurement worthless."""
 
     seen: str
     cause: str
@@ -44,7 +44,7 @@ class Variable:
 class Tool:
     """A program that the doctor looks for: what is lost without it, and what to do.
 
-    One that is `tried` has to run, too, as `--version` shows.
+    A `tried` program must also run, with `--version`.
     """
 
     program: str
@@ -92,7 +92,7 @@ def installed(package: str) -> bool:
 
 
 def unloadable(error: BaseException) -> Finding | None:
-    """What keeps torch itself from being imported: the package of a device, which torch loads on its way; else None."""
+    """The device's package whose failure to load keeps torch from being imported; None for any other error."""
     if "Failed to load the backend extension" not in str(error):
         return None
     cause = error

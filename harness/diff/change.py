@@ -41,10 +41,10 @@ class Change:
 
     verdict: str  # faster, slower, same or unclear
     reason: str | None  # why it is unclear
-    latency: Interval | None  # of the typical latency; None where a run has too few processes
+    latency: Interval | None  # of the typical latency; None if a run has too few processes
     minimum: float  # of the minimum latency
     relative: Interval | None  # of the typical latency relative to the control's
-    control: str | None  # the variant that tells the code's change from the machine's
+    control: str | None  # the variant that separates the code's change from the machine's
 
 
 def changes(
@@ -67,7 +67,7 @@ def changes(
 
 
 def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
-    """New / old with its interval; None where a side has too few processes to know how they scatter."""
+    """New / old with its interval; None if a side has too few processes to know how they scatter."""
     before, after = _medians(old), _medians(new)
     if min(len(before), len(after)) < MINIMUM_PROCESSES:
         return None

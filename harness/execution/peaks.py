@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from harness.devices.base import Device
 
-IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process tells
+IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process reports
 BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
 NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
 
 SIZES = (256, 512, 1024, 2048)  # of square matrices
-MIN_COPY_BYTES = 64 << 20
-MAX_COPY_BYTES = 512 << 20  # of an array that is copied
-PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
+MIN_COPY_BYTES = 64 << 20  # of an array that is copied
+MAX_COPY_BYTES = 512 << 20
+PART_S = 0.05  # for a size, or the copy; the fastest call counts, since noise only adds time
 MIN_CALLS = 2
 
 Rates = dict[str, dict[str, Any]]  # by what was measured: its rate per_s, and whether the machine was busy
@@ -45,10 +45,10 @@ def measured(
     log: Path,
     remeasure: bool = False,
 ) -> Peaks:
-    """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty where none are known.
+    """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty if none are known.
 
-    What is not in the cache is measured, in about a second. A peak that was seen on a busy machine is measured again
-    the next time, and the higher one kept; `remeasure` forgets them all.
+    A peak that is not in the cache is measured, in about a second. One that was measured on a busy machine is measured
+    again the next time, and the higher one counts. `remeasure` ignores the cache.
     """
     identity = {"node": platform.node(), **{key: environment.get(key) for key in IDENTITY}}
     path = user_cache_path("variant-harness") / f"peaks-{_digest(identity)}.json"
@@ -74,9 +74,9 @@ def measured(
 
 
 def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate.
+    """The measuring process: measures the rate of each name in `wanted` on `threads` threads, and sends it.
 
-    `cache_bytes` are those of the last cache, beyond which a copy has to reach.
+    `cache_bytes` is the size of the last-level cache, which a copy has to exceed.
     """
     import torch  # not above: the command line uses this file, and starts without torch
 
@@ -114,7 +114,7 @@ def copy_bandwidth(cache_bytes: int) -> float:
 
 def _measure(device: Device, wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> Rates:
     task = {"wanted": wanted, "threads": threads, "cache_bytes": device.last_level_cache()}
-    process = Process("harness.execution.peaks:run", task, [], [device], worker.env, log, worker.timeout_s)
+    process = Process("harness.execution.peaks:run", task, [], [device], worker, log)
     try:
         rates = [message for message in process.messages() if isinstance(message, Rate)]
         return {rate.name: {"per_s": rate.per_s, "busy": rate.busy} for rate in rates}

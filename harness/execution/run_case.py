@@ -34,10 +34,10 @@ def run_case(
 ) -> Comparison:
     """Measures a case while nothing else uses its device, keeps its results, and returns what is derived from them.
 
-    `config` is the resolved configuration in plain values, as the results hold it, and `command` what makes them again.
-    `write_report` writes the files that people read into `folder`; the modules that it needs are imported on another
-    core while the first measuring process starts. Raises UsageError and CaseError as `measure` does, and OSError where
-    a file cannot be written.
+    `config` is the resolved configuration in plain values, as the results hold it, and `command` the command that
+    repeats the run. `write_report` writes the files that people read into `folder`; the modules that it needs,
+    `report_modules`, are imported on another core while the first measuring process starts. Raises UsageError and
+    CaseError as `measure` does, and OSError if a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
     scopes = {scope for device in devices.candidates(case.device, settings.devices) for scope in device.scopes()}
@@ -46,9 +46,9 @@ def run_case(
             outcome = measure(case, settings, folder, show)
         comparison = Comparison(storage.document(case, config, command, outcome))
         try:
-            write_report(folder, comparison)  # within the lock: drawing would disturb the next run
+            write_report(folder, comparison)  # within the lock: drawing would slow the next run
         finally:
-            storage.write(folder, comparison.document)  # whatever happened to the charts, what was measured is kept
+            storage.write(folder, comparison.document)  # even if the report fails, the results are kept
     return comparison
 
 
@@ -60,7 +60,7 @@ def _import(modules: Sequence[str]) -> None:
 def measure(case: Case, settings: Settings, folder: Path, progress: Progress) -> Outcome:
     """Measures all variants of a case in processes of their own; traces and the log go into `folder`.
 
-    Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+    Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
     """
     sampling = Sampling(case, settings, folder, progress)
     stopped = sampling.run()
@@ -108,7 +108,7 @@ def _compare_with_peaks(
 
 
 def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
-    """Lists what the device's profiler left of each variant, and has the device's tools summarize it."""
+    """Lists the files of the device's profiler for each variant, and has the device's tools summarize them."""
     title = f"{case.operation.name}-{folder.name}"  # Neuron Explorer takes a name once
     for name, row in sampling.rows.items():
         if row.profile is None:

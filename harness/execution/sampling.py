@@ -40,7 +40,7 @@ from harness.execution.process import Process
 from harness.results import statistics
 from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
 
-SLOW_PROCESSES = 3  # are enough where calls are so slow that latency.processes of them do not fit latency.seconds
+SLOW_PROCESSES = 3  # are enough if calls are so slow that latency.processes of them do not fit latency.seconds
 
 Progress = Callable[[str], None]
 
@@ -65,7 +65,7 @@ class Sampling:
     def run(self) -> str:
         """Starts processes until there is no need for another; says why it stopped.
 
-        Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+        Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
         """
         latency = self._settings.latency
         rule = statistics.StoppingRule(
@@ -84,7 +84,7 @@ class Sampling:
             full_pass = complete == 0
             complete += self._measure(names, full_pass)
             if full_pass:
-                since = time.monotonic()  # what the first process does besides is not sampling
+                since = time.monotonic()  # the rest of the first process is not sampling
             elapsed = time.monotonic() - since
             reason = rule.reason(self.ratios(), complete, elapsed)
             if reason is None and self._slow is not None and complete >= SLOW_PROCESSES and elapsed >= latency.seconds:
@@ -95,7 +95,7 @@ class Sampling:
                 return reason
 
     def seconds(self) -> dict[str, list[Any]]:
-        """Each variant's samples by process, without the disturbed rounds."""
+        """Each variant's samples by process, without the noisy rounds."""
         return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
 
     def ratios(self) -> list[list[Any]]:
@@ -106,9 +106,8 @@ class Sampling:
         return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
 
     def _measure(self, names: list[str], full_pass: bool) -> bool:
-        """Runs one process; False where it died and its variants have to be measured by another."""
+        """Runs one process; False if it died and its variants have to be measured by another."""
         latency = self._settings.latency
-        worker = self._settings.worker
         task = Task(
             case=self._case,
             settings=self._settings,
@@ -124,9 +123,8 @@ class Sampling:
             task,
             [*names, CONTROL],
             candidates(self._case.device, self._settings.devices),
-            worker.env,
+            self._settings.worker,
             self._folder / "worker.log",
-            worker.timeout_s,
             self._preload(),
         )
         self._started += 1
@@ -181,7 +179,7 @@ class Sampling:
                 record(self.rows, message)
 
     def _admit(self, name: str) -> None:
-        """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
+        """Refuses a device that preflight checks find unfit, unless doctor=warn; other findings become warnings."""
         environment = applied(self._settings.worker.env, os.environ)
         opened = device(name, self._settings.devices)
         for finding in opened.preflight(environment, self._case.operation.variants):
@@ -227,7 +225,7 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
 
 
 def _slow(slow: Slow, processes: int, latency: LatencySettings) -> str:
-    """What was done about calls that are long for the time there is."""
+    """A warning about calls that are so slow that fewer were measured."""
     count = f"{processes} process{'es' if processes > 1 else ''} of {slow.rounds} round{'s' if slow.rounds > 1 else ''}"
     return (
         f"one call of {slow.variant} takes {slow.seconds:.2g} s: {count} were measured, in view of "

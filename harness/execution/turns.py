@@ -1,4 +1,4 @@
-"""Turns: while a variant's own code runs, whose turn it is; and what it raised, changed or compiled in it."""
+"""Turns: whose code runs now, and what it raised, changed or compiled meanwhile."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Turns:
             turn.failed = True
             self._fail(variant, step, error)
         finally:
-            # a full look takes a millisecond or two: for those that have been seen to leave something changed
+            # the full check takes a millisecond or two: only for variants that have left something changed before
             known = self._row(variant) in self._changes
             self._restore(variant, self.state.restore_all() if known else self.state.restore())
             turn.compiles, limit = self.watch.news()
@@ -103,7 +103,7 @@ class Turns:
 
 
 def failure(step: str, error: BaseException) -> str:
-    """What a row says of an exception: its kind, its first line, and the step it came in."""
+    """The reason in a row for an exception: its kind, its first line, and the step in which it was raised."""
     if isinstance(error, SystemExit):
         return f"called sys.exit({error.code!r}) ({WHEN[step]})"
     return f"{type(error).__name__}: {_informative_line(error)} ({WHEN[step]})"
@@ -119,7 +119,7 @@ def _informative_line(error: BaseException) -> str:
 
 
 def left_changed(what: list[str]) -> str:
-    """What a warning says of global state that was changed, after the name of whoever did."""
+    """The rest of a warning that starts with a name: the global state that it has changed."""
     return (
         f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
         "they were put back after each of its turns; let the variant put them back itself"

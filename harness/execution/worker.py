@@ -47,9 +47,9 @@ from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
 def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """Measures a task's variants and sends what is seen; what goes wrong with one costs only that one.
+    """Measures a task's variants and sends what is seen; an error of one variant does not affect the others.
 
-    Raises UsageError where the command or the operation is at fault.
+    Raises UsageError if the command or the operation is at fault.
     """
     _Worker(task, send, set_turn).run()
 
@@ -63,12 +63,12 @@ class _Worker:
         self.operation = task.case.operation
         self.settings = task.settings
         self.subjects: dict[str, Subject] = {}
-        self.unchecked: set[str] = set()  # those whose outputs cannot be right again: random, or wrong already
+        self.unchecked: set[str] = set()  # not checked a second time: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
         self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
-        gc.freeze()  # what is imported is never garbage, and need not be looked through again
+        gc.freeze()  # imported objects are never garbage, and need not be scanned
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
         if any(variant.compile is not None for variant in self.operation.variants):
@@ -113,7 +113,7 @@ class _Worker:
         self.send(messages.Environment(of_process(self.device)))
 
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
-        """Global state, after a function of the operation's author; `before` it was changed as well."""
+        """Restores global state after code of the operation's author; warns of its changes and those in `before`."""
         changed = [*before, *self.turns.state.restore_all()]
         if changed:
             self.send(Warnings([f"{key} {left_changed(changed)}"]))
@@ -132,7 +132,7 @@ class _Worker:
             self.subjects[other].refresh(self.data.inputs(self.case.seed))
 
     def _called(self, subject: Subject) -> Outputs:
-        """The outputs of one call, with the global state as it was before: what follows is the harness's own work."""
+        """The outputs of one call, after which global state is restored for the harness's own work."""
         outputs = subject()
         self.device.synchronize()
         self.turns.put_back(subject.name)
@@ -284,7 +284,7 @@ class _Worker:
         return None if peak is None else max(peak - before, 0)
 
     def _check_again(self, name: str) -> None:
-        """On other contents in the same tensors."""
+        """Checks the variant on other contents in the same tensors."""
         if self.data.has_reference and name not in self.unchecked:
             seed = self.case.seed + 1
             subject = self.subjects[name]

@@ -1,6 +1,6 @@
-"""Attribution: a trace's events, each given to the call and the operator that it belongs to, and what they add up to.
+"""Attribution: a trace's events, each assigned to its call and operator, and their sums.
 
-An execution belongs to the call whose operator launched it, however late it runs; where the trace does not say which
+An execution belongs to the call whose operator launched it, however late it runs; if the trace does not say which
 that was, to the last call that began before it.
 """
 
@@ -27,7 +27,7 @@ SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
 class Calls:
     """The calls in a trace, and the events of each.
 
-    `host` are what the host did within them, with their own times in `self_ns` and the call of each in `call`;
+    `host` are the host's events within them, with their own times in `self_ns` and the call of each in `call`;
     `dispatches` the positions of operators that were entered from outside any other; `executions` the device's work by
     call and device, each ordered by start.
     """
@@ -75,7 +75,7 @@ class Calls:
 def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -> Profile:
     """The profile of `active` calls, with further notes.
 
-    Host times are means over the recorded calls, but for those that were disturbed.
+    Host times are means over the recorded calls without those that were preempted.
     """
     count: Counter[str] = Counter()
     cpu: dict[str, list[int]] = defaultdict(lambda: [0] * len(calls.windows))  # by call

@@ -32,7 +32,7 @@ class CaseData:
     def inputs(self, seed: int) -> tuple[Any, ...]:
         """New copies on the CPU of the inputs for a seed, which are made once.
 
-        Raises UsageError where `op.inputs` fails, or makes what cannot be measured.
+        Raises UsageError if `op.inputs` fails, or makes what cannot be measured.
         """
         if seed not in self._inputs:
             generator = torch.Generator(device="cpu").manual_seed(seed % SEEDS)
@@ -45,7 +45,7 @@ class CaseData:
     def expected(self, seed: int) -> Expected:
         """What the reference gives for the inputs of a seed; evaluated once.
 
-        Raises UsageError where the reference raises, or returns what cannot be compared.
+        Raises UsageError if the reference raises, or returns what cannot be compared.
         """
         if seed not in self._expected:
             reference = resolve(self._operation.reference, "op.reference")  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def snapshot(outputs: Outputs) -> Outputs:
 def _form(output: Any, right: torch.Tensor | None, expected: Expected, position: int) -> str | None:
     """What is wrong with an output's type, layout, shape or dtype.
 
-    Raises _UndeterminedError where its shape may be as right as the reference's.
+    Raises _UndeterminedError if its shape may be as right as the reference's.
     """
     kind = type(output).__name__
     if right is None:
@@ -166,7 +166,7 @@ def _dtypes(right: torch.Tensor, dtype: torch.dtype) -> list[torch.dtype]:
 def _difference(
     output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor | None, choices: torch.Tensor | None
 ) -> tuple[Error, str | None]:
-    """The error, and what is wrong; raises _UndeterminedError where an element may be as right as the reference's."""
+    """The error, and what is wrong; raises _UndeterminedError if an element may be as right as the reference's."""
     if right.numel() == 0:
         return Error(0.0, 0.0, 0.0, 0.0), None
     if rounding is None:

@@ -1,4 +1,4 @@
-"""Interference: what the host did to a measurement: page faults, stolen time, background load, a falling clock."""
+"""Interference of the host with a measurement: page faults, stolen time, background load, a falling clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOWDOWN = 0.85
 
 
 class Interference:
-    """What the host did to a measurement between its creation and `warnings`."""
+    """Monitors the host from its creation on."""
 
     def __init__(self) -> None:
         self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -50,7 +50,7 @@ class Interference:
             )
         if steal > STEAL_SHARE:
             lines.append(
-                f"the hypervisor withheld {steal:.0%} of a core while timing: neighbours on this host; "
+                f"the hypervisor withheld {steal:.0%} of a core while timing: noisy neighbours on this host; "
                 "try a dedicated machine, or more latency.seconds"
             )
         if background > BACKGROUND_CORES:

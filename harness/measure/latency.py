@@ -2,7 +2,7 @@
 
 On a shared machine order is bias: load drifts while variants wait for their turn. So every round times a block of
 each variant, and ratios are taken within rounds. Two unrecorded calls before each block pay for the switch between
-variants. Where a call is long, it is a block of its own, and the switch is nothing beside it.
+variants. Where a call is long, it is a block of its own, and the switch is negligible.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Sample:
 
 @dataclass
 class Turn:
-    """What came of one turn of a variant; known when it has ended."""
+    """The outcome of one turn of a variant, known when it has ended."""
 
     failed: bool = False
     compiles: int = 0
@@ -59,7 +59,7 @@ class Block:
 
     @property
     def seconds(self) -> float:
-        """What it takes."""
+        """Its whole duration, unrecorded calls included."""
         return (self.calls + self.unrecorded) * self.call_s
 
 
@@ -74,8 +74,8 @@ def block(call_s: float) -> Block:
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    `turn` is a context in which a subject of that name is called, and which ends what the subject raises: it is left
-    out from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
+    `turn(name)` is a context in which a subject is called, and which suppresses what it raises: the subject is left out
+    from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
     called to find out.
     """
 
@@ -120,7 +120,7 @@ class Sampler:
     def rounds(self, seconds: float, minimum: int) -> list[Sample]:
         """Samples of whole rounds: so many as fit into `seconds`, and the `minimum` at least.
 
-        A quarter of the seconds, from the start of `warm` on, settles what only calls can, and is not recorded.
+        The first quarter of the seconds, from the start of `warm` on, is warm-up and is not recorded.
         """
         self._rounds(self._started + SETTLING * seconds, 0)
         return self._rounds(perf_counter() + (1 - SETTLING) * seconds, minimum)

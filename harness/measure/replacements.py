@@ -1,4 +1,4 @@
-"""Replacements: functions of torch, of the clock and of the harness that a variant puts its own in place of.
+"""Replacements: functions of torch, the clock and the harness that a variant has monkey-patched.
 
 A module that replaces `torch.rms_norm` when it is imported replaces it for every other variant as well.
 """
@@ -82,7 +82,7 @@ def _shadowable(kind: type) -> frozenset[str]:
 
 
 def _origin(replacement: Any) -> str:
-    """Where a replacement comes from: `my_kernels.slow`."""
+    """The dotted name of a replacement: `my_kernels.slow`."""
     module = getattr(replacement, "__module__", None)
     name = getattr(replacement, "__qualname__", None)
     return f"{module}.{name}" if module and name else "nothing" if replacement is None else type(replacement).__name__

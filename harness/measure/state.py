@@ -27,7 +27,7 @@ from harness.measure.replacements import Originals
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
-SUBNORMAL = 5e-310  # half of it is 0 where denormal numbers are flushed
+SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
 
 

@@ -36,7 +36,7 @@ class Subject:
         seed: int,
         move: Callable[[Any], Any] | None = None,
     ):
-        """`move`, where given, changes the upstream gradients: the reference's sensitivity to them."""
+        """`move`, if given, changes the upstream gradients: the reference's sensitivity to them."""
         self.name = name
         self.function = function
         self.mode = mode
@@ -44,7 +44,7 @@ class Subject:
         self._move = move
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
-        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
+        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, if they are a dict
         self._seconds: list[float] = []
         self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
@@ -65,7 +65,7 @@ class Subject:
 
     @property
     def call_s(self) -> float:
-        """Seconds of its fastest call; 0 where it had but one, which may have compiled or loaded something."""
+        """Seconds of its fastest call; 0 if it had but one, which may have compiled or loaded something."""
         return min(self._seconds) if len(self._seconds) > 1 else 0.0
 
     def _call(self) -> Outputs:
@@ -86,7 +86,7 @@ class Subject:
         return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
-        """The call itself, as a loop of one's own would make it, with nothing of ours in it; grad mode is the caller's.
+        """The call itself, without any code of the harness; the caller sets grad mode.
 
         Values are left as autograd gives them: an input that takes no part has None for a gradient.
         """
@@ -100,9 +100,9 @@ class Subject:
         return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
 
     def refresh(self, inputs: Sequence[Any]) -> None:
-        """Writes new contents into the same tensors, at the same addresses where these are of the same size.
+        """Writes new contents into the same tensors, at the same addresses if these are of the same size.
 
-        Upstream gradients, which someone may have overwritten, become what they were.
+        Upstream gradients, which a variant may have overwritten, are restored.
         """
         inputs = list(inputs)
         reused = same_form(self.inputs, inputs) and all(
@@ -169,7 +169,7 @@ class Subject:
 
 
 def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., Any]:
-    """The variant's function with its arguments bound, compiled where it says so.
+    """The variant's function with its arguments bound, compiled if it says so.
 
     A module is copied to the device and the dtype: its weights belong to the case as its inputs do.
     """
@@ -185,7 +185,7 @@ def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., 
 
 
 def keys(outputs: Any) -> tuple[str, ...]:
-    """The names under which a function returns its outputs, where it returns a dict."""
+    """The names under which a function returns its outputs, if it returns a dict."""
     return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
 
 
@@ -207,7 +207,7 @@ def _forward_backward(
     upstream: list[torch.Tensor],
     paths: list[Path],
 ) -> Callable[[], Any]:
-    """Both passes in one call, which runs no Python of ours but itself unless outputs are nested."""
+    """Both passes in one call, which adds no Python but one lambda unless outputs are nested."""
     grad = torch.autograd.grad
     if paths == [()]:
         (gradient,) = upstream

@@ -1,4 +1,4 @@
-"""Tensors: copies that keep their layout, contents out of a variant's reach, and which kinds can be measured."""
+"""Tensors: copies that keep the layout, sealed contents that no variant can reach, and the kinds that are supported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SealedSparse:
 
 
 def odd(value: Any) -> str | None:
-    """Why a tensor can be neither copied nor compared, or None where it can; also None for what is no tensor."""
+    """Why a tensor can be neither copied nor compared, or None if it can; also None for what is no tensor."""
     if not isinstance(value, torch.Tensor):
         return None
     if value.is_nested:
@@ -143,7 +143,7 @@ def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def overwrite(tensor: torch.Tensor, new: torch.Tensor) -> bool:
-    """Writes the contents of `new` to the addresses of `tensor`; False where its memory is not of the same form."""
+    """Writes the contents of `new` to the addresses of `tensor`; False if its memory is not of the same form."""
     if tensor.dtype != new.dtype or tensor.layout != new.layout or tensor.shape != new.shape:
         return False
     pairs = list(zip(memories(tensor), memories(own(new)), strict=True))

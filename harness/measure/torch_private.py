@@ -1,7 +1,7 @@
-"""torch's private names: all that the harness uses of what torch does not document, each with what serves without it.
+"""torch's private names: every undocumented name that the harness uses, each with a fallback.
 
-Nothing else in the package names them. This file imports no torch itself, so that reports can take its texts; one
-test tries every name against the installed torch, and says which one moved.
+No other file of the package uses any. This file imports no torch itself, so that reports can use its texts. A test
+checks every name against the installed torch.
 """
 
 from __future__ import annotations
@@ -109,14 +109,14 @@ def keep_backward_buffers() -> None:
 def load_backend(name: Any) -> None:
     """Imports a compiler's back end, which may set Dynamo's configuration as it is imported.
 
-    Without this name the first variant that compiles is said to have changed that configuration.
+    Without this name a warning says that the first variant that compiles has changed that configuration.
     """
     with contextlib.suppress(Exception):
         pkgutil.resolve_name(LOOKUP_BACKEND)(name)
 
 
 def counters() -> Mapping[str, Mapping[str, int]] | None:
-    """Dynamo's counters, empty where it is not imported; None where this torch has none of the known form."""
+    """Dynamo's counters, empty if it is not imported; None if this torch has none of the known form."""
     dynamo = sys.modules.get(DYNAMO)
     if dynamo is None:
         return {}
@@ -141,18 +141,18 @@ def compilations(since_us: float) -> Iterator[dict[str, Any]]:
 
 
 def configurations() -> dict[str, Any]:
-    """The configuration modules of the compiler that are imported, by name, where they can be copied."""
+    """The configuration modules of the compiler that are imported, by name, if they can be copied."""
     loaded = {name: sys.modules.get(name) for name in CONFIGURATIONS}
     return {name: module for name, module in loaded.items() if hasattr(module, "get_config_copy")}
 
 
 def function_modes() -> int:
-    """How many modes that intercept torch's functions are active; 0 where torch does not say."""
+    """How many modes that intercept torch's functions are active; 0 if torch does not say."""
     return _depth(FUNCTION_MODES)
 
 
 def dispatch_modes() -> int:
-    """How many modes that intercept torch's dispatch are active; 0 where torch does not say."""
+    """How many modes that intercept torch's dispatch are active; 0 if torch does not say."""
     return _depth(DISPATCH_MODES)
 
 
@@ -167,7 +167,7 @@ def leave_dispatch_modes(depth: int) -> None:
 
 
 def module_hooks() -> tuple[dict[int, Any], ...]:
-    """The hooks that run with every module's call, by kind; none where torch does not say."""
+    """The hooks that run with every module's call, by kind; none if torch does not say."""
     return tuple(dict(hooks) for hooks in _module_hooks())
 
 
@@ -183,7 +183,7 @@ def _module_hooks() -> list[Any]:
 
 
 def profiling() -> bool:
-    """Whether a profiler is recording; True where torch does not say.
+    """Whether a profiler is recording; True if torch does not say.
 
     To export a profile that another one has ended crashes the process, so it has to be known before.
     """
@@ -194,12 +194,12 @@ def profiling() -> bool:
 
 
 def version(tensor: Any) -> int:
-    """How often a tensor has been written in place; always 0 where torch does not say."""
+    """How often a tensor has been written in place; always 0 if torch does not say."""
     return int(getattr(tensor, "_version", 0))
 
 
 def uncoalesced(tensor: Any) -> list[Any]:
-    """Indices and values of a sparse COO tensor as they are stored; coalesced where torch does not give them."""
+    """Indices and values of a sparse COO tensor as they are stored; coalesced if torch does not give them."""
     if hasattr(tensor, "_indices") and hasattr(tensor, "_values"):
         return [tensor._indices(), tensor._values()]
     merged = tensor.coalesce()
@@ -234,7 +234,7 @@ def _exists(name: str) -> bool:
 
 @functools.cache
 def _function_of(name: str) -> Callable[[], Any]:
-    """What a name stands for; a function that returns nothing where there is no such name."""
+    """What a name stands for; a function that returns nothing if there is no such name."""
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

@@ -1,4 +1,4 @@
-"""Validity: what a variant does besides giving the right result once."""
+"""Validity: checks that a variant does its work in every call, and nothing else."""
 
 from __future__ import annotations
 

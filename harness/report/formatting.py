@@ -11,7 +11,7 @@ from harness.results.columns import Column, Row
 
 NOTHING = "n/a"
 WIDE = 0.5  # the half-width from which an interval is written by its bounds
-VAGUE = 10  # an interval that reaches so many times beyond its value, either way, tells nothing
+VAGUE = 10  # an interval that reaches this many times beyond its value, either way, is not shown
 UNKNOWN = "(unknown)"
 
 
@@ -68,7 +68,7 @@ def time(us: float | None, decimals: int = 0, significant: int = 4) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, or milliseconds where they are few."""
+    """Seconds, or milliseconds if they are few."""
     if seconds is None:
         return "–"  # nothing was to take any
     return f"{digits(seconds, 3)} s" if seconds >= 0.1 else f"{digits(seconds * 1e3, 3)} ms"
@@ -91,7 +91,7 @@ def percent(share: float) -> str:
 
 
 def fraction(share: float) -> str:
-    """A share as a percentage, to two digits where it is small."""
+    """A share as a percentage, to two digits if it is small."""
     return f"{digits(100 * share, 2)}%" if 0 < share < 0.001 else percent(share)
 
 
@@ -156,16 +156,16 @@ def speedup(row: Row) -> str:
 
 
 def vague(value: float, low: float, high: float) -> bool:
-    """Whether an interval is so wide that its bounds would only pretend to be known."""
+    """Whether an interval is too wide for its bounds to be worth showing."""
     return high > VAGUE * value or low < value / VAGUE
 
 
 def verdict(row: Row) -> str:
-    """The verdict where there is one, else the status."""
+    """The verdict if there is one, else the status."""
     return row["verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
 
 
 def compiled_in(row: Row) -> str:
-    """`1.52 s`, with the graph breaks where there are some."""
+    """`1.52 s`, with the graph breaks if there are some."""
     breaks = row["graph_breaks"]
     return duration(row["compile_s"]) + (f", {breaks} break{'s' if breaks > 1 else ''}" if breaks else "")

@@ -63,7 +63,7 @@ def compare(
         overrides: further keys as on the command line, such as ["latency.seconds=2"].
         config_dir: a further folder of configuration.
         folder: where the results are kept; else in a temporary folder, for as long as the returned object is.
-        dims: sizes by name, for the operation or for `inputs` where that is a function.
+        dims: sizes by name, for the operation or for `inputs` if that is a function.
 
     Raises:
         UsageError: what was asked for cannot be measured; says why, and names the key.
@@ -141,7 +141,7 @@ class Comparison:
         return summary.warnings(self._content)
 
     def plot(self, chart: str = "comparison") -> Figure | None:
-        """A chart as a figure, by the name of its file; None where it has nothing to show."""
+        """A chart as a figure, by the name of its file; None if it has nothing to show."""
         drawing.check([chart])
         (chosen,) = drawing.chosen(drawing.RUN, [chart])
         return chosen.figure(self._content, self.folder)

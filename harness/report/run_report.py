@@ -47,7 +47,7 @@ def show(folder: Path, comparison: Comparison) -> None:
 
 
 def status(comparison: Comparison) -> int:
-    """The exit status: 0 where every variant that was measured is right, else 1."""
+    """The exit status: 0 if every variant that was measured is right, else 1."""
     return int(any(row["status"] not in ("ok", "skipped") for row in comparison.rows))
 
 
@@ -66,7 +66,7 @@ def markdown(comparison: Comparison) -> str:
 
 
 def _captures(folder: Path, comparison: Comparison) -> str | None:
-    """A page, in Markdown, on what the profiler left in a run's `folder`; None where it left nothing but traces."""
+    """A page, in Markdown, on what the profiler left in a run's `folder`; None if it left nothing but traces."""
     captured = [entry for entry in comparison.entries.values() if entry.measurement.capture]
     if not captured:
         return None

@@ -1,4 +1,4 @@
-"""Summary: what a comparison shows, in plain sentences, and what to be warned of."""
+"""Summary: a comparison in plain sentences, and its warnings."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _executions(row: Row, base: Row) -> list[str]:
 
 
 def _fusion(entry: Entry, baseline: Entry, row: Row, base: Row) -> list[str]:
-    """Whether the work was fused; where a device's executions are known, they have already shown it."""
+    """Whether the work was fused; if a device's executions are known, they have already shown it."""
     if row["device_executions"] or not row["operator_calls"] or not base["operator_calls"]:
         return []
     inner, others = _dispatched(entry), _dispatched(baseline)

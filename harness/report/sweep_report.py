@@ -30,7 +30,7 @@ class Job:
 
     name: str  # what sets it apart from the others: `hidden=256 dtype=bfloat16`
     folder: str  # relative to the sweep's folder; its report.html is linked to
-    missing: str | None = None  # why it has no rows; None: it has
+    missing: str | None = None  # why it has no rows; None if it has
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _text(value: Any) -> str:
 def collect(folder: Path) -> Sweep:
     """Reads a sweep's folder and writes sweep.csv, its charts and its page there.
 
-    Raises UsageError where the folder is not a sweep's.
+    Raises UsageError if the folder is not a sweep's.
     """
     sweep = sweeps.read(folder)
     rows = sweep.rows
@@ -183,7 +183,7 @@ def collect(folder: Path) -> Sweep:
 
 
 def close(folder: Path, status: int) -> int:
-    """Gathers the sweep, shows its table on stdout and what went wrong on stderr; returns the exit status.
+    """Collects the sweep, shows its table on stdout and what went wrong on stderr; returns the exit status.
 
     `status` is what the program would exit with for other reasons than its cases.
     """

@@ -51,7 +51,7 @@ def comparison_table(comparison: Comparison, title: str) -> Table:
 
 
 def operator_table(comparison: Comparison, variant: str, most: int | None = FEW_OPERATORS) -> Table | None:
-    """One variant's operators, the costliest first; None where its profile has none."""
+    """One variant's operators, the costliest first; None if its profile has none."""
     rows = comparison.operators_of(variant)
     if not rows:
         return None

@@ -94,12 +94,12 @@ class Comparison:
 
     @cached_property
     def by_process(self) -> dict[str, list[np.ndarray]]:
-        """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
+        """Each variant's seconds per call in every process, in the order of rounds, without the noisy ones."""
         return statistics.without_noisy_rounds(self.all_rounds, CONTROL)
 
     @cached_property
     def all_rounds(self) -> dict[str, list[np.ndarray]]:
-        """The same of all rounds."""
+        """The same, with the noisy rounds."""
         return statistics.by_process(self.document["samples"]["rows"], [*self.entries, CONTROL])
 
     @cached_property
@@ -120,7 +120,7 @@ class Comparison:
 
     @cached_property
     def noise_floor(self) -> float | None:
-        """The smallest relative difference that is claimed; None where there is no baseline to compare with."""
+        """The smallest relative difference that is claimed; None if there is no baseline to compare with."""
         if not self.baseline.comparable:
             return None
         pairs = statistics.paired(self.all_rounds[self.baseline.name], self.all_rounds[CONTROL])

@@ -1,4 +1,4 @@
-"""Plain values: dataclasses from what JSON holds of them; `dataclasses.asdict` is the way back."""
+"""Plain values: dataclasses from JSON values; the inverse of `dataclasses.asdict`."""
 
 from __future__ import annotations
 

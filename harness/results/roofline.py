@@ -15,7 +15,7 @@ Peaks = dict[str, Any]  # flops_per_s, bytes_per_s and the source of both
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time that work can take, and what takes it."""
+    """The minimum time in seconds that work can take, and its kind: COMPUTE or MEMORY."""
 
     kind: str
     seconds: float

@@ -21,7 +21,7 @@ from harness.results.plan import Plan, Planned
 FILE = "sweep.csv"
 FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
 MISSING = "missing"  # the status of a row whose case has not been measured
-ENOUGH = 256  # bytes from each end of results.json that tell its version, and that it is whole
+ENOUGH = 256  # bytes from each end of results.json that show its version, and that it is whole
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class CollectedCase:
-    """One case of a sweep, with what is known of it now."""
+    """One case of a sweep, with what its folder holds now."""
 
     planned: Planned
-    rows: list[Row]  # one a variant, of status failed or missing where there are no results
+    rows: list[Row]  # one a variant, of status failed or missing if there are no results
     missing: str | None = None  # why there are no results; None: there are
     started: bool = True
     status: int = 0  # the exit status that the case calls for
@@ -82,7 +82,7 @@ def read(folder: Path) -> Sweep:
 
 
 def look(folder: Path, planned: Planned) -> CollectedCase:
-    """What one case has come to."""
+    """Reads one case, as far as it has got."""
     path = folder / planned.folder
     unfinished = _unfinished(path)
     if unfinished is None:
@@ -98,7 +98,7 @@ def look(folder: Path, planned: Planned) -> CollectedCase:
 
 
 def version_complaint(path: Path) -> str | None:
-    """The complaint about a case's results, where another version of the harness wrote them."""
+    """The complaint about a case's results, if another version of the harness wrote them."""
     try:
         with (path / storage.FILE).open("rb") as file:
             head = file.read(ENOUGH)
@@ -112,7 +112,7 @@ def version_complaint(path: Path) -> str | None:
 
 
 def _unfinished(path: Path) -> str | None:
-    """Why a case does not count as done; its results are looked at from both ends, not read."""
+    """Why a case does not count as done; only both ends of its results are read."""
     try:
         with (path / storage.FILE).open("rb") as file:
             file.seek(max(file.seek(0, 2) - ENOUGH, 0))
@@ -123,7 +123,7 @@ def _unfinished(path: Path) -> str | None:
 
 
 def _rows(path: Path, planned: Planned) -> list[Row]:
-    """The rows of a finished case's comparison.csv; made again from its results where that is gone or damaged."""
+    """The rows of a finished case's comparison.csv; made again from its results if that is gone or damaged."""
     own = {**planned.columns, "case": planned.folder}
     try:
         with (path / "comparison.csv").open(encoding="utf-8", newline="") as file:
@@ -134,7 +134,7 @@ def _rows(path: Path, planned: Planned) -> list[Row]:
 
 
 def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
-    """Rows that keep the place of a case without results: what is missing must not look as if it was not asked for."""
+    """Rows for a case without results: a missing case must not look like one that was never planned."""
     case = {
         "op": planned.op,
         "status": status,
@@ -170,7 +170,7 @@ def failures(cases: Sequence[CollectedCase], folder: Path) -> list[str]:
 def remaining(folder: Path, current: Plan) -> list[int]:
     """The numbers of the cases of a sweep that are missing or failed.
 
-    Raises UsageError where `folder` holds another sweep than `current`, or results of another version of the harness.
+    Raises UsageError if `folder` holds another sweep than `current`, or results of another version of the harness.
     """
     try:
         before = plan.read(folder)
@@ -186,7 +186,7 @@ def remaining(folder: Path, current: Plan) -> list[int]:
 
 
 def record_failure(folder: Path, error: Exception) -> int:
-    """Writes failure.json, and returns its status; of an error that should not be, the traceback as well, to stderr."""
+    """Writes failure.json and returns its status; also prints the traceback of an unexpected error."""
     reason = one_line(error)
     status = 2 if isinstance(error, UsageError) else 1
     if not isinstance(error, (UsageError, CaseError)):
@@ -198,7 +198,7 @@ def record_failure(folder: Path, error: Exception) -> int:
 
 
 def read_failure(folder: Path) -> Failure | None:
-    """What failure.json says, where there is one."""
+    """What failure.json says, if there is one."""
     try:
         content = json.loads((folder / FAILURE).read_text(encoding="utf-8"))
         return Failure(int(content["status"]), str(content["reason"]))
@@ -207,9 +207,9 @@ def read_failure(folder: Path) -> Failure | None:
 
 
 def clear_attempt(folder: Path) -> None:
-    """Removes what an earlier attempt left, before the case is measured again; whole results stand until there are new.
+    """Removes what an earlier attempt left, before the case is measured again; whole results stay until then.
 
-    Their tables and charts can be made from them again, and must not stand beside those of this attempt.
+    Their tables and charts can be made from them again, and must not be mixed with those of this attempt.
     """
     whole = _unfinished(folder) is None
     for path in folder.iterdir():

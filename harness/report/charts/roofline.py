@@ -22,7 +22,7 @@ LINE = 0.055  # of the axis's height, that a label takes
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure | None:
-    """Draws the rows that were timed under the machine's roofline; None where its peaks or the work are not known.
+    """Draws the rows that were timed under the machine's roofline; None if its peaks or the work are not known.
 
     All variants stand at one intensity, that of the work which the operation must do: what a variant moves beyond
     it shows as distance from the roof (Williams, Waterman and Patterson, Roofline, 2009).

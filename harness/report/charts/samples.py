@@ -19,7 +19,7 @@ PANEL, BETWEEN, SHORT = 1.15, 0.34, 0.02  # inches: a variant's axes, the line a
 LEFT, BOTTOM = 1.0, 0.55
 MANY = 2000  # points past which they stand in the SVG as a picture, lest it takes megabytes
 REACH = 4.0  # interquartile ranges from the quartiles, past which a sample stands at the edge
-WIDE = 10.0  # where the usual samples differ by such a factor, the axis is logarithmic
+WIDE = 10.0  # if the usual samples differ by such a factor, the axis is logarithmic
 MINIMUM = 0.03  # of the median: half the height of a panel at least, so that scatter of nothing looks like nothing
 
 

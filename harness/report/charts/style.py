@@ -114,7 +114,7 @@ def operator_fills(operators: Sequence[Row], key: str) -> dict[str, Fill]:
 
 
 def timed_by(operators: Sequence[Row]) -> str:
-    """The column that says what an operator costs: device time, or Self CPU where no device was timed."""
+    """The column that says what an operator costs: device time, or Self CPU if no device was timed."""
     return "device_time_us" if any(row["device_time_us"] is not None for row in operators) else "self_cpu_us"
 
 
@@ -214,7 +214,7 @@ def legend(figure: Figure, handles: Sequence[Artist], left: float) -> None:
 
 
 def blank(axes: Axes) -> None:
-    """Axes that hold words only."""
+    """Axes that hold text only."""
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)
 
@@ -251,7 +251,7 @@ def printable(text: str) -> str:
 
 
 def operator(name: str) -> str:
-    """An operator's name without the most of a compiled graph's hash."""
+    """An operator's name, with a compiled graph's hash cut short."""
     return torch_private.COMPILED_GRAPH.sub(r"\1", name)
 
 

@@ -28,9 +28,9 @@ TICKS = 9  # with fewer values than this each has its tick
 
 
 def draw(sweep: SweptRows, folder: Path) -> Figure | None:
-    """Latency, and device time where there is any, against each numeric key, a line for each variant.
+    """Latency, and device time if there is any, against each numeric key, a line for each variant.
 
-    Where other keys are swept too, panels show a few of their values; every value stands in sweep.csv.
+    If other keys are swept too, panels show a few of their values; every value stands in sweep.csv.
     """
     rows = sweep.rows
     keys = sweep.keys

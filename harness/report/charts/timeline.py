@@ -145,7 +145,7 @@ def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> 
 
 
 class _Lanes:
-    """Where the lanes of a call stand, in inches below the variant's name."""
+    """If the lanes of a call stand, in inches below the variant's name."""
 
     def __init__(self, call: Call) -> None:
         threads = list(dict.fromkeys(event.lane for event, _ in call.operators))
@@ -210,7 +210,7 @@ class _Drawing:
         return self.fills.get(operator, PLAIN)
 
     def _operator(self, execution: Event) -> str:
-        """The operator that launched an execution; the execution's own name where that is not known."""
+        """The operator that launched an execution; the execution's own name if that is not known."""
         return self.names.get(execution.link, execution.name)
 
     def _x(self, ns: float) -> float:
