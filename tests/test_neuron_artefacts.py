@@ -64,7 +64,7 @@ def test_graphs_and_device_profiles_are_paired_by_their_hash(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({}, "empty capture"),
         (SYSTEM | SESSION | {"profile_nc_0_session_0.ntff": 0}, "profile_nc_0_session_0.ntff: 0 bytes"),
@@ -75,10 +75,10 @@ def test_graphs_and_device_profiles_are_paired_by_their_hash(tmp_path: Path) -> 
     ],
     ids=["empty folder", "empty NTFF", "no NEFF", "only .pb", "no NTFF", "no system profile"],
 )
-def test_a_failed_capture_is_told_with_what_to_do(tmp_path: Path, files: dict[str, int], said: str) -> None:
+def test_a_failed_capture_is_reported_with_a_remedy(tmp_path: Path, files: dict[str, int], message: str) -> None:
     found = taken(tmp_path, files)
     assert len(found.problems) == 1
-    assert found.problems[0].startswith(said)
+    assert found.problems[0].startswith(message)
     assert ";" in found.problems[0], "it ends with a remedy"
     assert found.empty == (not files)
 

@@ -73,9 +73,7 @@ def test_a_server_serves_the_processes_of_one_environment(start: Any) -> None:
 
 
 @pytest.mark.parametrize("lack", ["no such class", "no socket"])
-def test_a_process_is_spawned_where_there_can_be_no_server(
-    start: Any, monkeypatch: pytest.MonkeyPatch, lack: str
-) -> None:
+def test_a_process_is_spawned_if_there_can_be_no_server(start: Any, monkeypatch: pytest.MonkeyPatch, lack: str) -> None:
     if lack == "no such class":
         monkeypatch.delattr(fork_server.forkserver, "ForkServer")
     else:

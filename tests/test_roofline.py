@@ -180,20 +180,20 @@ def halved(mode: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "message"),
     [
         (halved, "declares 4,096 FLOPs where torch counts 8,192"),
         ({"flops": 2 * 8 * 16 * 32, "bytes": 4 * 8 * 16}, "declares 512 bytes where the tensors of a call hold 3,584"),
         ({"flops": 2 * 8 * 16 * 32, "bytes": 3584}, None),
     ],
 )
-def test_declared_work_is_held_against_what_is_seen(work: Any, said: str | None) -> None:
+def test_declared_work_is_held_against_what_is_seen(work: Any, message: str | None) -> None:
     found = compare(
         variants={"product": product},
         inputs=(torch.randn(8, 16), torch.randn(16, 32)),
         work=work,
         overrides=[*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"],
     )
-    doubts = [warning for warning in found.warnings if "op.work" in warning]
-    assert len(doubts) == (said is not None)
-    assert said is None or said in doubts[0]
+    warnings = [warning for warning in found.warnings if "op.work" in warning]
+    assert len(warnings) == (message is not None)
+    assert message is None or message in warnings[0]

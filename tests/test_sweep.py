@@ -80,7 +80,7 @@ def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["dtype=float32,bogus,bfloat16"], ["dtype=bogus", "float16"]),
         (["op=glob(x*)"], ["op=glob(x*)", "matches nothing", "rmsnorm"]),
@@ -96,10 +96,10 @@ def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
     ],
 )
 def test_an_impossible_sweep_is_refused_before_anything_runs(
-    tmp_path: Path, arguments: list[str], said: list[str]
+    tmp_path: Path, arguments: list[str], message: list[str]
 ) -> None:
     refusal = say(["-m", *TWO, *arguments], tmp_path).refusal
-    assert all(text in refusal for text in said), refusal
+    assert all(text in refusal for text in message), refusal
     assert not (tmp_path / "outputs").exists()
 
 
@@ -262,12 +262,12 @@ def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "harness", "-m", "op.dims.hidden=32,64", *TWO]
     sweeps = [subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=-1) for _ in range(2)]
-    said = [sweep.communicate(timeout=120)[1] for sweep in sweeps]
-    assert [sweep.returncode for sweep in sweeps] == [0, 0], said
+    message = [sweep.communicate(timeout=120)[1] for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], message
     tables = list(tmp_path.glob("outputs/*/*/sweep.csv"))
     assert len(tables) == 2
     assert all(len(rows) == 4 and {row["status"] for row in rows} == {"ok"} for rows in map(table, tables))
-    assert any("waiting for its turn" in text for text in said)
+    assert any("waiting for its turn" in text for text in message)
 
 
 def test_state_does_not_leak_from_case_to_case(package: Path) -> None:

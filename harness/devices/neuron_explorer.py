@@ -29,7 +29,6 @@ PERCENT = {
     "mfu_pct": "mfu_estimated_percent",
 }
 AMOUNT = {"hbm_read_bytes": "hbm_read_bytes", "hbm_write_bytes": "hbm_write_bytes"}
-COLUMNS = [*PERCENT, *AMOUNT]
 
 
 def installed() -> str | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import CaseKey
+from harness.report import formatting
 from harness.results import storage
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
@@ -160,6 +161,4 @@ def _pair(old: Run | None, new: Run | None, distinguishing: Mapping[CaseKey, Seq
 
 
 def _titles(runs: Iterable[Run]) -> str:
-    titles = [run.key.title for run in runs]
-    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    return "; ".join(titles[:NAMED]) + more
+    return formatting.some([run.key.title for run in runs], NAMED, "; ")

@@ -49,7 +49,9 @@ def findings(difference: Difference, level: str | None) -> list[str]:
             elif group:
                 groups[group].append(name)
     for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
-        lines.append(f"{kind.capitalize()}: {_some(groups[kind, reason])}{f' ({reason})' if reason else ''}.")
+        lines.append(
+            f"{kind.capitalize()}: {formatting.some(groups[kind, reason], NAMED)}{f' ({reason})' if reason else ''}."
+        )
     smallest = [case.min_change for case in difference.both if case.min_change is not None]
     span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
     lines.append(f"No change below {' to '.join(span)} is claimed.")
@@ -134,12 +136,7 @@ def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
 def _gate(difference: Difference, level: str) -> str:
     failures = [_name(difference, case, variant) for case, variant in gate_failures(difference, level)]
     if failures:
-        return f"The gate fails on {_some(failures)}."
+        return f"The gate fails on {formatting.some(failures, NAMED)}."
     count = unclear(difference)
     total = sum(variant.verdict is not None for case in difference.cases for variant in case.variants)
     return f"The gate passes, with {count} of {total} variants unclear." if count else "The gate passes."
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

@@ -45,7 +45,7 @@ def of_process(device: Device) -> dict[str, Any]:
     """The environment that results record of a process that measures on `device`."""
     import torch  # not above: the command line uses this file, and starts without torch
 
-    from harness.devices.cpu import model
+    from harness.devices.cpu import cores, model
 
     own = (*device.prefixes, *device.pinned, *(variable.name for variable in device.spoiling))
     shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "KMP_", "GOMP_", *own)
@@ -54,7 +54,7 @@ def of_process(device: Device) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "platform": platform.platform(),
         "cpu": model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "threads": torch.get_num_threads(),
         "memory_bytes": psutil.virtual_memory().total,
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(shown)},

@@ -129,7 +129,7 @@ def _digest(identity: Mapping[str, Any]) -> str:
 def _read(path: Path) -> Rates:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))["rates"])
-    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not one of ours
+    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not written by the harness
         return {}
 
 

@@ -180,7 +180,7 @@ def _difference(
     unlike |= left.isnan() != right.isnan()
     unlike |= left.isinf() & right.isinf() & ~left.isnan() & ~right.isnan() & (left != right)
     if bool(unlike.any()):
-        return Error(math.inf, math.inf, math.inf, math.inf), _not_finite(left, right, unlike)
+        return Error(math.inf, math.inf, math.inf, math.inf), _not_finite(left, unlike)
     both = left.isfinite() & right.isfinite()
     difference = torch.where(both, (left - right).abs(), 0.0)
     scale = finite(right).abs()
@@ -247,7 +247,7 @@ def _narrow_difference(output: torch.Tensor, right: torch.Tensor, rounding: torc
     )
 
 
-def _not_finite(left: torch.Tensor, right: torch.Tensor, unlike: torch.Tensor) -> str:
+def _not_finite(left: torch.Tensor, unlike: torch.Tensor) -> str:
     kinds = {"NaN": left.isnan() & unlike, "infinite": left.isinf() & unlike}
     for kind, where in kinds.items():
         count = int(where.sum())

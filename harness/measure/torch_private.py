@@ -18,7 +18,6 @@ from typing import Any
 # Texts in profiles and graphs: without them operators are counted and named less well
 GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
-REGION = "Torch-Compiled Region"  # what a compiled call runs in
 COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Inductor's code for one graph
 COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
 # Texts of logs: without them Dynamo's counters alone say that it ran eagerly

@@ -107,6 +107,17 @@ def digits(value: float, significant: int = 4, decimals: int = 0) -> str:
     return f"{value:,.{max(significant - 1 - math.floor(math.log10(abs(value))), decimals)}f}"
 
 
+def listed(texts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def some(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first `most` of the texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
+
+
 def cell(column: Column, value: Any) -> str:
     """A value as its column's kind and unit say."""
     if value is None:

@@ -94,7 +94,7 @@ def _verdict(row: Row, base: Row) -> str:
     if row["break_even_calls"]:
         clauses.append(f"pays for itself after {row['break_even_calls']:,} calls")
     against = "" if counts else f", against {other}"
-    return f"{row['variant']} {_listed(clauses)}{against}."
+    return f"{row['variant']} {formatting.listed(clauses)}{against}."
 
 
 def _executions(row: Row, base: Row) -> list[str]:
@@ -243,7 +243,3 @@ def _time(us: float) -> str:
 
 def _number(count: int) -> str:
     return NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
-
-
-def _listed(clauses: Sequence[str]) -> str:
-    return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}"

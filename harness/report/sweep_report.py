@@ -160,8 +160,7 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
         count = sum(row["status"] == status and row["verdict"] is None for row in rows)
         if count:
             parts.append(f"{'not ranked' if status == 'ok' else status} in {count:,}")
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{name} is {listed} of {len(rows):,} cases."
+    return f"{name} is {formatting.listed(parts)} of {len(rows):,} cases."
 
 
 def _text(value: Any) -> str:

@@ -124,7 +124,7 @@ def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> 
     for row, height in zip(rows, heights, strict=True):
         name = row["variant"]
         if name in calls:
-            text = _Drawing(axes, calls[name], lanes[name], fills, unit, top + NAME, ticks).draw()
+            text = _Drawing(axes, lanes[name], fills, unit, top + NAME, ticks).draw()
         else:
             text = f"{row['status']}, no trace" if row["status"] != "ok" else "no trace"
         style.label(axes, top + NAME / 2, name, text, ok=name in calls)
@@ -148,6 +148,7 @@ class _Lanes:
     """If the lanes of a call stand, in inches below the variant's name."""
 
     def __init__(self, call: Call) -> None:
+        self.call = call
         threads = list(dict.fromkeys(event.lane for event, _ in call.operators))
         self.dispatch: dict[Any, float] = {}
         reached = 0.0
@@ -165,12 +166,11 @@ class _Lanes:
 
 
 class _Drawing:
-    """Draws one call into the axes."""
+    """Draws one call into the axes, `top` inches from their upper edge; adds the names of its lanes to `ticks`."""
 
     def __init__(
         self,
         axes: Axes,
-        call: Call,
         lanes: _Lanes,
         fills: Mapping[str, Fill],
         unit: formatting.Unit,
@@ -178,13 +178,13 @@ class _Drawing:
         ticks: dict[float, str],
     ) -> None:
         self.axes = axes
-        self.call = call
+        self.call = lanes.call
         self.lanes = lanes
         self.fills = fills
         self.unit = unit
         self.top = top
         self.ticks = ticks
-        self.names = {event.id: event.name for event, _ in call.operators if event.id}
+        self.names = {event.id: event.name for event, _ in self.call.operators if event.id}
 
     def draw(self) -> str:
         """Draws all lanes; returns a text on the call."""
