@@ -55,7 +55,7 @@ def examine(name: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Iter
         import torch
     except Exception as error:
         fault = preflight.unloadable(error)
-        yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; install it anew"
+        yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; reinstall it"
         first = candidates(name, configs)[0]
         yield from _marked(preflight.variables(first.spoiling, shell))
         yield from _programs(first)

@@ -42,7 +42,7 @@ class CaseSweeper(Sweeper):
         self.unused: dict[str, None] = {}  # a sentence for each file of the user that the library's shadows
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
+        """Sets the sweep's folder before the launcher is created, which may keep files of its own there."""
         resume = config.get("resume")
         if resume is not None:
             from harness.results import plan

@@ -67,7 +67,7 @@ def isolated() -> Iterator[None]:
     """Lets a configuration be composed in a process whose own Hydra must be left as it was.
 
     Hydra keeps singletons, which have no public way to be put back without deep copies. If they have moved, the
-    caller's own Hydra is initialised anew, and only a program that uses Hydra itself would see that.
+    caller's own Hydra is initialized again, which only a program that uses Hydra itself would notice.
     """
     try:
         instances: dict[type, Any] = importlib.import_module("hydra.core.singleton").Singleton._instances

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / PACKAGE
 def import_library() -> None:
     """Lets the library's modules be imported from `variants`, before those of a package of the user's of that name.
 
-    A folder or file called `variants` where Python looks first would hide them; what it has besides stays importable.
+    A folder or file called `variants` where Python looks first would hide them; its other modules stay importable.
     """
     try:
         package = importlib.import_module(PACKAGE)

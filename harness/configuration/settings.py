@@ -160,7 +160,7 @@ class RooflineSettings:
 
 @dataclass
 class ReportSettings:
-    """What is made of the results for people."""
+    """The report of the results."""
 
     charts: list[str] | None = None
 

@@ -96,7 +96,7 @@ class Device:
         return self.name.upper()
 
     def installed(self) -> bool:
-        """Whether the device may be there, as far as installed packages tell without importing any."""
+        """Whether the device may be present, judged by installed packages alone, without importing any."""
         return self.package is None or preflight.installed(self.package)
 
     def scopes(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class Device:
         return [preflight.compiler()]
 
     def artefacts(self, folder: Path, run: Path, title: str) -> Capture | None:
-        """What the profiler left in `folder`, below the `run`'s, besides its trace; None if it leaves no more.
+        """The profiler's files in `folder`, below the `run`'s; None for a device that writes only a trace.
 
         `title` is what the device's own tools will call the profile.
         """
@@ -190,7 +190,7 @@ class Device:
         return [torch.profiler.ProfilerActivity.CPU]
 
     def profiler_arguments(self, folder: Path) -> tuple[dict[str, Any], list[str]]:
-        """Arguments for torch.profiler.profile besides the schedule, and notes on what had to be left out."""
+        """Further arguments for torch.profiler.profile, and notes on those that had to be left out."""
         return {}, []
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:

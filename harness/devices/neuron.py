@@ -46,7 +46,7 @@ VARIABLES = (
 
 @dataclass
 class NeuronSettings:
-    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
+    """The arguments of NeuronConfig; one that torch-neuronx does not know is dropped."""
 
     modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
     max_events_per_nc: int | None = None

@@ -76,7 +76,7 @@ def _device_problem(files: list[Artefact]) -> str | None:
         )
     if not ntffs:
         return f"no device profile (.ntff) was captured: engine activity is missing; {RECAPTURE}"
-    if not any(file.bytes for file in ntffs):  # a core that ran nothing leaves an empty one, beside those of others
+    if not any(file.bytes for file in ntffs):  # a core that ran nothing leaves an empty one next to those of others
         return (
             f"{', '.join(Path(file.path).name for file in ntffs)}: 0 bytes, so the device recorded nothing: the work "
             "ran on another core, or the 5 GB of HBM that DEVICE reserves were not free; engine activity is missing; "

@@ -180,7 +180,7 @@ def judge(
     if _verdict(latency, floor) == "same":
         return "same", None
     if judged is None:
-        return "unclear", "no other variant in its case tells the code's change from the machine's"
+        return "unclear", "no other variant in its case separates the code's change from the machine's"
     if by_interval == "unclear":
         return "unclear", "the interval is too wide: processes differ too much, or are too few"
     if absolute:

@@ -1,4 +1,4 @@
-"""Environment: what besides the code may have changed a latency between two runs, and what spoilt either of them."""
+"""Environment: differences other than the code that may change a latency, and warnings about either run."""
 
 from __future__ import annotations
 

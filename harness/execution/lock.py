@@ -77,7 +77,7 @@ def _folder() -> Path:
     try:
         instead.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{instead} cannot be made: {error.strerror}"
+        reason = f"{instead} cannot be created: {error.strerror}"
         raise CaseError(
             f"no folder for locks: {reason}; set XDG_RUNTIME_DIR, or measure without by lock=none"
         ) from error

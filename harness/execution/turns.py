@@ -78,7 +78,7 @@ class Turns:
             self._set_turn(None)
 
     def forget_compiles(self) -> None:
-        """Counts anew: what compiled so far did so in the warm-up."""
+        """Resets the counts after the warm-up."""
         self.watch.restart()
         self.compiles.clear()
 

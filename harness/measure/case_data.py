@@ -30,7 +30,7 @@ class CaseData:
         return self._operation.reference is not None
 
     def inputs(self, seed: int) -> tuple[Any, ...]:
-        """New copies on the CPU of the inputs for a seed, which are made once.
+        """New copies, on the CPU, of the inputs for a seed; `op.inputs` is called once a seed.
 
         Raises UsageError if `op.inputs` fails, or makes what cannot be measured.
         """

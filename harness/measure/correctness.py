@@ -11,7 +11,7 @@ that is scaled by 1.05 stays within the first bound in bfloat16, and far outside
 compared by the magnitude of their difference.
 
 Integers and booleans are compared exactly. Where one hangs on a rounding of the inputs, as the index of the largest
-among equals does, another may be as right: then nothing can be said.
+among equals does, another may be equally right: then the comparison is undetermined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.measure.tensors import dense, odd, own, short
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
 NORM_ERRORS = 1.5  # allowed error of an output's Euclidean norm, in rounding errors
 NARROW_FLIPS = 3.0  # elements of a float8 output that may round the other way, in those that perturbed inputs do
-NARROW_SHARE = 0.005  # and as many besides, of all
+NARROW_SHARE = 0.005  # and this share of all elements in addition
 
 
 @dataclass(frozen=True)

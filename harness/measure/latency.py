@@ -118,7 +118,7 @@ class Sampler:
         return max(1, min(MIN_ROUNDS, int(limit / max(self._round_s(), 1e-9))))
 
     def rounds(self, seconds: float, minimum: int) -> list[Sample]:
-        """Samples of whole rounds: so many as fit into `seconds`, and the `minimum` at least.
+        """Samples of whole rounds: as many as fit into `seconds`, but no fewer than `minimum`.
 
         The first quarter of the seconds, from the start of `warm` on, is warm-up and is not recorded.
         """

@@ -38,7 +38,7 @@ Contents = Sealed | SealedSparse | None
 class Expected:
     """What the reference gives, in float64, and how far a rounding of the inputs moves it.
 
-    Tensors are sealed and made anew for each look at them. An output that is None has None in their place.
+    Tensors are sealed, and created again at each access. An output that is None has None in their place.
     """
 
     sealed_outputs: tuple[Contents, ...]

@@ -192,9 +192,9 @@ def keys(outputs: Any) -> tuple[str, ...]:
 def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
     """A fixed upstream gradient of an output's shape: of random sign and a size around one."""
     generator = torch.Generator().manual_seed(seed % SEEDS)
-    # made in float32 whatever the dtype, so that the reference sees the same values
+    # drawn in float32 whatever the dtype, so that the reference sees the same values
     values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu").bfloat16().float()
-    if output.dtype.is_complex:  # a real one would not tell an output from its conjugate
+    if output.dtype.is_complex:  # a real one could not distinguish an output from its conjugate
         imaginary = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu")
         values = torch.complex(values, imaginary.bfloat16().float())
     return values.to(output.dtype).to(output.device)

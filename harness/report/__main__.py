@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def remake(folder: Path) -> int:
-    """Writes every derived file below a folder anew, a sweep's cases first, and shows a run's tables."""
+    """Rewrites every derived file below a folder, a sweep's cases first, and shows a run's tables."""
     from harness.report import run_report
     from harness.report.sweep_report import collect
     from harness.results import plan, sweeps

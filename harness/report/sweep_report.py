@@ -39,7 +39,7 @@ class SweepReport:
 
     folder: Path
     swept: SweptRows
-    jobs: Sequence[Job]  # all cases that were asked for, those without rows too
+    jobs: Sequence[Job]  # all planned cases, those without rows too
     command: str  # makes the sweep again
     config: Mapping[str, Any]  # the resolved configuration of the first case
 

@@ -40,7 +40,7 @@ class SweptKey:
 
 @dataclass(frozen=True)
 class SweptRows:
-    """The rows of all cases of a sweep: what its table, sentences, charts and page are made from.
+    """The rows of all cases of a sweep: the source of its table, sentences, charts and page.
 
     They are those of comparison.csv, typed (a cell that is not known is None), in the order of the sweep.
     """

@@ -20,7 +20,7 @@ Groups = Sequence[np.ndarray]  # seconds per call of each process
 
 
 class Comparison:
-    """A case's measurements against its baseline: what every table, sentence, chart and page is made from."""
+    """A case's measurements against its baseline: the source of every table, sentence, chart and page."""
 
     def __init__(self, document: Document):
         self.document = document  # what results.json holds

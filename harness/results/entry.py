@@ -18,7 +18,7 @@ from harness.results.statistics import Interval
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
 
-COLD = 4  # a first compile that takes as many times as long as later ones found no code in a cache
+COLD = 4  # a first compile that takes this many times as long as later ones found no code in a cache
 TOO_FAST_US = 0.05  # a call this short is the loop around it
 
 

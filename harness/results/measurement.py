@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass
 class Outcome:
-    """A case's measurements, with what they were made under."""
+    """A case's measurements, with their device and environment."""
 
     measurements: list[Measurement]
     samples: list[list[Any]]  # variant, process, round, calls, seconds per call

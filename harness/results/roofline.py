@@ -45,5 +45,5 @@ def faster_than_bound(variant: str, share: float, at: Bound, cached: bool) -> st
         causes = ["its data stay in the processor's caches, which latency.cache=cold empties", *causes]
     return (
         f"{variant} reaches {share:.0%} of the roofline's {at.kind} bound, which cannot be: {', or '.join(causes)}; "
-        "roofline.measure=true measures a processor's peaks anew"
+        "roofline.measure=true measures a processor's peaks again"
     )

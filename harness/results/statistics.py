@@ -32,7 +32,7 @@ import numpy as np
 
 TRIMMED = 0.125  # share of the processes dropped at each end: none of fewer than eight
 STOPPING_CORRECTION = 0.5  # relative widening of an interval that ends the sampling after many processes
-FIRST_LOOK = 0.5  # share of the precision that is asked of the minimum number of processes
+FIRST_LOOK = 0.5  # share of the precision that the minimum number of processes has to reach
 NOISY_ROUND = 1.2  # a round is noisy in which the control takes longer than this times its fastest fifth
 EQUIVALENT = 0.05  # relative difference that is never more than "same", however noisy the machine
 MINIMUM_PROCESSES = 2  # for a claim: fewer say nothing about the scatter between processes
@@ -118,8 +118,8 @@ class StoppingRule:
     Both constants were found by simulation: with the default settings a single ratio is covered in 94.2 to 96.5 % of
     runs at a nominal 95 %, for effects of any standard deviation with normal and heavier tails.
 
-    `precision` is the half-width asked of every ratio, relative; `seconds` the time for sampling; `confidence` that
-    with which all compared intervals hold jointly.
+    `precision` is the relative half-width that every ratio has to reach; `seconds` the time for sampling; `confidence`
+    that with which all compared intervals hold jointly.
     """
 
     minimum: int

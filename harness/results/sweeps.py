@@ -1,4 +1,4 @@
-"""Sweeps: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
+"""Sweeps: one table of all cases of a sweep, from its folder, at any time, also while it runs."""
 
 from __future__ import annotations
 

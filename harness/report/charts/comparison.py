@@ -1,4 +1,4 @@
-"""The comparison chart: per variant its latency with interval and ratio, and beside it its time stacked by operator."""
+"""The comparison chart: per variant its latency with interval and ratio, and its time stacked by operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.results.comparison import Comparison
 SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed
 TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it
 BAR = 0.24  # inches
-LEFT, BOTTOM = 1.15, 0.62  # inches beside and below the axes, for what is written there
+LEFT, BOTTOM = 1.15, 0.62  # inches for labels to the left of and below the axes
 LETTERS = 110  # of a label within a bar, that the axis's width has room for
 ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
 

@@ -60,7 +60,7 @@ def draw(comparison: Comparison, folder: Path) -> Figure | None:
 
 
 def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:
-    """The variants, with labels beside the axes that keep clear of each other."""
+    """The variants, with labels at the right of the axes that do not overlap."""
     low, high = np.log(axes.get_ylim())
     below = -np.inf
     for number, row in sorted(enumerate(rows), key=lambda pair: pair[1]["flops_per_s"]):

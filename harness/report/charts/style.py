@@ -41,7 +41,7 @@ LATENCY = "#555555"
 OTHER = "#bbbbbb"
 PROBLEM = "#a03000"
 
-# Okabe and Ito's colours, which people of every colour vision tell apart, ordered so that neighbours differ in
+# Okabe and Ito's colours, which people of every colour vision can distinguish, ordered so that neighbours differ in
 # lightness as well; hatched ones look alike in grey to one that is not
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00")
 HATCHES = ("", "", "", "", "////", "....", "\\\\\\\\")

@@ -17,7 +17,7 @@ from harness.report.charts import style
 from harness.report.swept_keys import SweptKey, SweptRows
 from harness.results.columns import Row
 
-PANELS = 3  # beside each other
+PANELS = 3  # side by side
 PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what is written above and below it
 LEFT, BETWEEN = 0.95, 0.3
 FOOT = 0.16  # of a panel's height: where crosses stand for what has no result

@@ -33,7 +33,7 @@ Span = tuple[float, float]  # start and length, ns from the call's start
 
 @dataclass
 class Call:
-    """One call's events: operators with their depth, what the runtime was asked for, and executions by lane."""
+    """One call's events: operators with their depth, the runtime's schedules, and executions by lane."""
 
     start: int
     end: int
