@@ -1,4 +1,4 @@
-"""What the harness uses of Hydra beyond its documented API, each with a fallback for versions that lack it.
+"""Undocumented names of Hydra that the harness uses, each with a fallback for versions that lack it.
 
 `tests/test_errors.py` tests that each name still exists. Everything else that the harness imports is documented.
 """

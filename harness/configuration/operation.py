@@ -201,7 +201,7 @@ def _missing_module(path: str, error: ModuleNotFoundError) -> str:
 
 
 def _missing_attribute(path: str) -> str:
-    """Names the longest part that imports, and what it offers."""
+    """Names the longest part of a path that imports, and the functions there."""
     parts = path.replace(":", ".").split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:

@@ -21,7 +21,7 @@ VALID = "valid"  # the key in a field's metadata that holds its Valid
 
 @dataclass(frozen=True)
 class Valid:
-    """What a value must be; None is valid wherever the type allows it.
+    """The valid values of a field; None is valid if the type allows it.
 
     A bound or the choices may also be the name of another field of the same section.
     """
@@ -36,12 +36,12 @@ class Valid:
 
 
 def setting(default: Any, **rules: Any) -> Any:
-    """A dataclass field with a default, and what is valid for it as the arguments of `Valid`."""
+    """A dataclass field with a default; `rules` are the arguments of `Valid`."""
     return field(default=default, metadata=valid(**rules))
 
 
 def valid(**rules: Any) -> dict[str, Valid]:
-    """The metadata of a field: what is valid for it, as the arguments of `Valid`."""
+    """The metadata of a field; `rules` are the arguments of `Valid`."""
     return {VALID: Valid(**rules)}
 
 
@@ -126,7 +126,7 @@ class ProfileSettings:
 
 @dataclass
 class LatencySettings:
-    """How long latency is sampled, and what is claimed from it."""
+    """How long latency is sampled, and which differences are claimed."""
 
     processes: int = setting(5, minimum=1)
     max_processes: int = setting(12, minimum="processes")
@@ -148,7 +148,7 @@ class WorkerSettings:
 
 @dataclass
 class RooflineSettings:
-    """What the device can do at its best; what is not given here is measured on the CPU, and unknown elsewhere."""
+    """The device's peaks; those not given here are measured on the CPU, and unknown elsewhere."""
 
     flops_per_s: float | None = setting(None, above=0)
     bytes_per_s: float | None = setting(None, above=0)

@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Capture:
-    """What one variant's profile left; paths are relative to `folder`, and that to the run's folder."""
+    """The files of one variant's profile; paths are relative to `folder`, and that to the run's folder."""
 
     folder: str
     files: list[Artefact]
@@ -92,7 +92,7 @@ class Device:
 
     @property
     def label(self) -> str:
-        """What tables and charts call it, as torch.profiler does: CUDA, NEURON."""
+        """Its name in tables and charts, as torch.profiler does: CUDA, NEURON."""
         return self.name.upper()
 
     def installed(self) -> bool:
@@ -100,11 +100,11 @@ class Device:
         return self.package is None or preflight.installed(self.package)
 
     def scopes(self) -> tuple[str, ...]:
-        """What a run locks, by name: the host, whose load shows in every latency, and the device."""
+        """The names that a run locks: the host, whose load shows in every latency, and the device."""
         return ("host", self.name) if self.accelerator else ("host",)
 
     def preflight(self, environment: Mapping[str, str], variants: Sequence[Variant] = ()) -> list[Finding]:
-        """What can be known at no cost to spoil a measurement of `variants` with the variables of `environment`."""
+        """Findings, from checks that cost nothing, that spoil a measurement of `variants` under `environment`."""
         return preflight.variables(self.spoiling, environment)
 
     def tools(self) -> list[Tool]:
@@ -119,7 +119,7 @@ class Device:
         return None
 
     def summarize(self, folder: Path) -> Summary:
-        """What the device's own tools make of the capture in `folder`; never raises."""
+        """The summary of the capture in `folder` by the device's own tools; never raises."""
         return Summary()
 
     def documented_peaks(self, settings: RooflineSettings, facts: Mapping[str, Any], dtype: str) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class Device:
     # Where torch is imported
 
     def absence(self) -> str | None:
-        """Why the device cannot be used: what was looked for, and what to do. None: it can."""
+        """Why the device cannot be used, and what to do; None if it can."""
         raise NotImplementedError
 
     def open(self) -> None:
         """Takes the device; raises UsageError, which says what to do, if it is there but cannot be used."""
 
     def limits(self) -> list[str]:
-        """What this installation cannot measure: a line each."""
+        """A line for each thing that this installation cannot measure."""
         return []
 
     def torch_device(self) -> torch.device:
@@ -184,7 +184,7 @@ class Device:
             torch.get_device_module(self.torch_device()).set_rng_state(own)
 
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
-        """What torch.profiler records."""
+        """The activities that torch.profiler records."""
         import torch
 
         return [torch.profiler.ProfilerActivity.CPU]
@@ -202,7 +202,7 @@ class Device:
             path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
 
     def compile_arguments(self) -> dict[str, Any]:
-        """What torch.compile is given unless a variant says otherwise."""
+        """Default arguments of torch.compile, which a variant can override."""
         return {"backend": "inductor", "dynamic": False}
 
     def reset_peak_memory(self) -> None:
@@ -236,7 +236,7 @@ class Device:
         return {"name": self.name}
 
     def facts(self) -> dict[str, Any]:
-        """What results say of the device: its hardware, and what readers of results need to know of its kind."""
+        """The device in results.json: its hardware, and the properties of its kind that reports need."""
         return {
             **self.describe(),
             "device": self.name,

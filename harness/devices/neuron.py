@@ -276,7 +276,7 @@ def _accepted(make: Any, arguments: dict[str, Any]) -> tuple[Any, list[str]]:
 
 
 def _refused(message: str, names: list[str]) -> list[str]:
-    """Those of the names that a TypeError says are not known: Python names one, pybind11 lists what it would take."""
+    """The names that a TypeError calls unknown: Python names one, pybind11 lists the valid ones."""
     python = re.search(r"unexpected keyword argument '?(\w+)'?", message)
     if python is not None:
         return [name for name in names if name == python[1]]

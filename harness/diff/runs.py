@@ -1,4 +1,4 @@
-"""Runs: what OLD and NEW name, read, checked and paired case by case."""
+"""Runs: the results that OLD and NEW name, read, checked and paired case by case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Key = tuple[Any, ...]  # a CaseKey, then the values of the settings that disting
 
 @dataclass(frozen=True)
 class VariantResult:
-    """What one run measured of one variant."""
+    """One run's result for one variant."""
 
     status: str
     reason: str | None

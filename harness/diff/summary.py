@@ -15,7 +15,7 @@ FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentag
 
 
 def sides(difference: Difference) -> list[str]:
-    """What is compared with what, and when it was measured."""
+    """The two sides of the comparison, and when they were measured."""
     first = difference.both[0].pair
     lines = []
     for name, path, run in (("OLD", difference.old, first.old), ("NEW", difference.new, first.new)):
@@ -26,7 +26,7 @@ def sides(difference: Difference) -> list[str]:
 
 
 def warnings(difference: Difference) -> list[str]:
-    """What makes the comparison doubtful; it comes before any result."""
+    """Reasons to doubt the comparison, shown before any result."""
     both = len(difference.both)
     lines = [f"Differs: {item.sentence(both)}" for item in difference.environment_differences]
     if lines:
@@ -36,7 +36,7 @@ def warnings(difference: Difference) -> list[str]:
 
 
 def findings(difference: Difference, level: str | None) -> list[str]:
-    """A sentence for each change; then what is unclear, the same, missing and added; then the gate."""
+    """A sentence for each change; then the unclear, unchanged, missing and added variants; then the gate."""
     lines: list[str] = []
     groups: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for case in difference.cases:
@@ -105,7 +105,7 @@ def common(difference: Difference) -> list[str]:
 
 
 def case_name(difference: Difference, case: CaseDifference) -> str:
-    """What distinguishes the case from the others: `hidden=512`; the title of a single case."""
+    """The words that distinguish the case from the others: `hidden=512`; the title of a single case."""
     shared = common(difference)
     return " ".join(word for word in case.pair.words if word not in shared) or case.pair.title
 
@@ -127,7 +127,7 @@ def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
 
 
 def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
-    """What is reported of several variants in one sentence, and the reason that they share."""
+    """The group of variants that are reported in one sentence, and the reason that they share."""
     if variant.change is not None:
         return variant.change.verdict, variant.change.reason
     return (outcome(variant), None) if variant.new is None or variant.old is None else None

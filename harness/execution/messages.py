@@ -138,7 +138,7 @@ class DeviceOpened:
 
 @dataclass(frozen=True)
 class Environment:
-    """What results say of the measuring process."""
+    """The measuring process's environment, as results record it."""
 
     description: dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Process: a child that measures, seen from both of its ends, and what is known when it dies.
+"""Process: a measuring child process, seen from both of its ends, and its death.
 
 It is forked from a server that has imported torch already, if the device permits, and spawned elsewhere. Each
 message is sent as soon as its content is known, so that a process which dies loses nothing that it had measured.
@@ -74,7 +74,7 @@ class Process:
         theirs.close()
 
     def messages(self) -> Iterator[Message]:
-        """What the process sends; the last one is Done, Usage, Broken or Died."""
+        """The messages of the process; the last one is Done, Usage, Broken or Died."""
         turn = -1
         since = time.monotonic()
         while True:

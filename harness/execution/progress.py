@@ -38,7 +38,7 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def watch(folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool) -> Iterator[Callable[[int], None]]:
-    """Prints each failure as soon as its case has ended; on a terminal, also what is done, running and left.
+    """Prints each failure as soon as its case has ended; on a terminal, also the progress of the sweep.
 
     If cases are measured `elsewhere`, a thread polls their files. Else there is no thread, which would run while a
     case is measured: the function that is yielded polls, and is called with the number of the case that comes next.

@@ -32,7 +32,7 @@ def run_case(
     write_report: Callable[[Path, Comparison], None],
     report_modules: Sequence[str] = (),
 ) -> Comparison:
-    """Measures a case while nothing else uses its device, keeps its results, and returns what is derived from them.
+    """Measures a case while nothing else uses its device, writes its results, and returns the comparison.
 
     `config` is the resolved configuration in plain values, as the results hold it, and `command` the command that
     repeats the run. `write_report` writes the files that people read into `folder`; the modules that it needs,
@@ -83,7 +83,7 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
 def _compare_with_peaks(
     case: Case, device: Device, settings: Settings, folder: Path, progress: Progress, sampling: Sampling
 ) -> None:
-    """Adds the device's peaks to its description, and warns of what is faster than they allow."""
+    """Adds the device's peaks to its description, and warns of variants that are faster than they allow."""
     documented = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
     limits = roofline.combined(settings.roofline, documented)
     if limits is None and device.measures_peaks:

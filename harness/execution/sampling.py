@@ -142,7 +142,7 @@ class Sampling:
         return fastest
 
     def _preload(self) -> list[str]:
-        """What the processes import before they are forked; what a compile needs takes longest."""
+        """Modules that the fork server imports; those for compiling take longest, and only if a variant compiles."""
         compiles = any(variant.compile is not None for variant in self._case.operation.variants)
         return ["harness.execution.worker", "harness.execution.preload"] if compiles else ["harness.execution.worker"]
 

@@ -47,7 +47,7 @@ from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
 def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """Measures a task's variants and sends what is seen; an error of one variant does not affect the others.
+    """Measures a task's variants and sends the observations; an error of one variant does not affect the others.
 
     Raises UsageError if the command or the operation is at fault.
     """

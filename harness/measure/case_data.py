@@ -15,7 +15,7 @@ from harness.measure.trees import tree_map
 
 
 class CaseData:
-    """What variants are given and compared with."""
+    """The inputs of a case's variants, and the outputs to compare theirs with."""
 
     def __init__(self, case: Case):
         self._case = case
@@ -43,7 +43,7 @@ class CaseData:
         return copies
 
     def expected(self, seed: int) -> Expected:
-        """What the reference gives for the inputs of a seed; evaluated once.
+        """The reference's outputs for the inputs of a seed; evaluated once.
 
         Raises UsageError if the reference raises, or returns what cannot be compared.
         """

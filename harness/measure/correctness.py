@@ -76,7 +76,7 @@ def compare(outputs: Outputs, expected: Expected) -> Verdict:
 
 
 def snapshot(outputs: Outputs) -> Outputs:
-    """Outputs copied to the CPU, so that nothing that runs later changes them; what cannot be copied as it is."""
+    """Outputs copied to the CPU, so that later calls cannot change them; other values as they are."""
     return tuple(
         own(value).detach().cpu() if isinstance(value, torch.Tensor) and odd(value) is None else value
         for value in outputs

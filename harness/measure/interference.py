@@ -38,7 +38,7 @@ class Interference:
         return steal, busy - (_own_seconds() - self._own) / elapsed
 
     def warnings(self) -> list[str]:
-        """A warning for each kind of interference: what was seen, its likely cause, what to try."""
+        """A warning for each kind of interference, with its likely cause and a remedy."""
         elapsed = max(time.perf_counter() - self._start, 1e-3)
         faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
         steal, background = self._lost()

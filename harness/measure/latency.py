@@ -184,7 +184,7 @@ class Sampler:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Keeps Python's garbage collector, whose full pass may take a tenth of a second, out of what is timed."""
+    """Turns off Python's garbage collector, whose full pass may take a tenth of a second."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Observations: what can be seen of one variant, as plain values that need no torch to be read."""
+"""Observations of one variant, as plain values that can be read without torch."""
 
 from __future__ import annotations
 

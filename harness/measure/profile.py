@@ -30,7 +30,7 @@ class OwnProfilerError(Exception):
 
 @dataclass(frozen=True)
 class Probe:
-    """What one call does, seen in a short profile of its own."""
+    """The events and memory of one call, from a short profile of its own."""
 
     events: int
     peak_bytes: int | None  # the most memory that it holds beyond what it began with; None on an accelerator

@@ -36,7 +36,7 @@ Contents = Sealed | SealedSparse | None
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference gives, in float64, and how far a rounding of the inputs moves it.
+    """The reference's outputs in float64, and how far a rounding of the inputs moves them.
 
     Tensors are sealed, and created again at each access. An output that is None has None in their place.
     """
@@ -248,7 +248,7 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:
-    """0 in place of what is not finite, in either part of a complex number."""
+    """The values with 0 in place of NaN and infinity, in either part of a complex number."""
     if values.dtype.is_complex:
         return torch.view_as_complex(torch.view_as_real(values.resolve_conj()).nan_to_num(0.0, 0.0, 0.0))
     return values.nan_to_num(0.0, 0.0, 0.0)

@@ -56,7 +56,7 @@ class Originals:
                 self._spaces[title] = space, names, get, get(vars(space))
 
     def restore(self) -> list[str]:
-        """Puts back what was replaced; returns the dotted names."""
+        """Restores everything that was replaced; returns the dotted names."""
         changed = []
         for title, (space, names, get, values) in self._spaces.items():
             try:

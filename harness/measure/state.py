@@ -166,7 +166,7 @@ class GlobalState:
         return self._put_back(self._settings) + self._warnings()
 
     def restore_all(self) -> list[str]:
-        """Puts back what takes longer to look at as well; returns the names of what had changed."""
+        """Restores all global state, which takes a millisecond or two; returns the names of what had changed."""
         changed = self._put_back(self._all) + self._warnings()
         changed += self._originals.restore()
         changed += self._environment_variables() + self._streams_and_folder() + self._signals() + self._configurations()

@@ -42,7 +42,7 @@ class SealedSparse:
 
 
 def odd(value: Any) -> str | None:
-    """Why a tensor can be neither copied nor compared, or None if it can; also None for what is no tensor."""
+    """Why a tensor can be neither copied nor compared; None if it can, and for anything else than a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
     if value.is_nested:
@@ -182,7 +182,7 @@ def short(kind: torch.dtype | torch.layout) -> str:
 
 
 def _components(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """What a tensor is stored as, its values last."""
+    """The dense tensors that a tensor is stored as, its values last."""
     if tensor.layout == torch.strided:
         return [tensor]
     if tensor.layout == torch.sparse_coo:

@@ -233,7 +233,7 @@ def _exists(name: str) -> bool:
 
 @functools.cache
 def _function_of(name: str) -> Callable[[], Any]:
-    """What a name stands for; a function that returns nothing if there is no such name."""
+    """The function of a name; one that returns an empty tuple if there is no such name."""
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

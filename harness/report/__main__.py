@@ -38,7 +38,7 @@ def remake(folder: Path) -> int:
 
 
 def one(folder: Path) -> Comparison:
-    """Makes a run's report again, with all its charts; returns what it shows."""
+    """Makes a run's report again, with all its charts; returns its comparison."""
     from harness.report import run_report
     from harness.results import storage
     from harness.results.comparison import Comparison

@@ -111,7 +111,7 @@ def draw(
             )
         elif fork is not None and fork.exitcode in (0, NOTHING):
             drawn += [chart] * (fork.exitcode == 0)
-        elif chart.save(source, folder, formats):  # what went wrong in a fork is raised here
+        elif chart.save(source, folder, formats):  # drawn again here, so that an error is raised
             drawn.append(chart)
     for chart in charts:
         for suffix in FORMATS:

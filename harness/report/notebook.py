@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def warnings(self) -> list[str]:
-        """What was seen that a reader should know of, its likely cause, and what to try."""
+        """The warnings, each with its likely cause and a remedy."""
         return summary.warnings(self._content)
 
     def plot(self, chart: str = "comparison") -> Figure | None:

@@ -30,7 +30,7 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """Warnings of the whole run, then of each variant: what was seen, the likely cause, what to try."""
+    """Warnings of the whole run, then of each variant, each with its likely cause and a remedy."""
     rows = comparison.rows
     settings = comparison.settings
     texts = _merged(comparison.document["warnings"])

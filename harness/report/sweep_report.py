@@ -35,7 +35,7 @@ class Job:
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What a sweep's page shows."""
+    """The content of a sweep's page."""
 
     folder: Path
     swept: SweptRows
@@ -102,7 +102,7 @@ def sentences(swept: SweptRows) -> list[str]:
 
 
 def crossovers(swept: SweptRows) -> list[str]:
-    """Where along a numeric key a variant turns from slower to faster or back; what is unclear decides nothing."""
+    """Where along a numeric key a variant turns from slower to faster or back, ignoring unclear verdicts."""
     texts = []
     for key in (key for key in swept.keys if key.numeric):
         others = [other for other in swept.keys if other is not key]

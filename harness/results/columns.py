@@ -13,13 +13,13 @@ from typing import Any
 
 from harness.configuration.errors import one_line
 
-Row = dict[str, Any]  # by a column's name; None is what is not known
+Row = dict[str, Any]  # values by column name; None if not known
 Kind = type[str] | type[int] | type[float] | type[bool]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: what its values are, what they mean, and where they come from.
+    """A column: the type, meaning and source of its values.
 
     `value` derives it from the row's source, for comparison.csv a harness.results.entry.Entry. Without it, a column
     with a `probe` holds what the probe returned. A probe is named as `package.module:function`. It is called once, in
@@ -250,7 +250,7 @@ def swept(name: str) -> bool:
 
 
 def probe(call: Callable[[], Any], device: Any) -> tuple[dict[str, Any], list[str]]:
-    """Runs the probes of all columns on one variant; returns what they measured, and a note on each that failed."""
+    """Runs the probes of all columns on one variant; returns values by column, and a note on each that failed."""
     values: dict[str, Any] = {}
     notes = []
     for column in MEASURED:

@@ -27,7 +27,7 @@ class Comparison:
 
     @cached_property
     def case(self) -> Mapping[str, Any]:
-        """What was measured: op, dims, dtype, device, mode, seed, baseline, variants."""
+        """The case that was measured: op, dims, dtype, device, mode, seed, baseline, variants."""
         return self.document["case"]
 
     @cached_property
@@ -136,5 +136,5 @@ class Comparison:
         return self.stopping_rule.interval(pairs, self.comparisons)
 
     def verdict(self, ratio: Interval, processes: int) -> str:
-        """What is claimed of a ratio: nothing from one process, whose scatter says little of the next."""
+        """The verdict on a speedup: unclear for a single process, whose scatter says little of the next."""
         return "unclear" if self.noise_floor is None else statistics.verdict(ratio, self.noise_floor, processes)

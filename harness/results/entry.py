@@ -50,12 +50,12 @@ class Entry:
 
     @property
     def profile(self) -> Profile | None:
-        """What the profiler recorded."""
+        """Its profile."""
         return self.measurement.profile
 
     @property
     def timeline(self) -> Timeline | None:
-        """What the trace shows."""
+        """Its timeline, from the trace."""
         return self.measurement.timeline
 
     @property

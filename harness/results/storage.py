@@ -1,4 +1,4 @@
-"""Storage: what a run leaves in its folder, written so that a kill at any time loses nothing finished."""
+"""Storage: the files of a run's folder, written so that a kill at any time loses nothing finished."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def holds_run(folder: Path) -> bool:
 
 
 def versioned(file: Path, version: int, missing: str) -> Any:
-    """What a JSON file holds that says its `schema_version`.
+    """The content of a JSON file with a `schema_version`.
 
     Raises UsageError if there is none, which `missing` says, or if another version of the harness wrote it.
     """

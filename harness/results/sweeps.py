@@ -198,7 +198,7 @@ def record_failure(folder: Path, error: Exception) -> int:
 
 
 def read_failure(folder: Path) -> Failure | None:
-    """What failure.json says, if there is one."""
+    """The content of failure.json; None if there is none that can be read."""
     try:
         content = json.loads((folder / FAILURE).read_text(encoding="utf-8"))
         return Failure(int(content["status"]), str(content["reason"]))

@@ -11,7 +11,7 @@ def inputs(rows: int, hidden: int, dtype: torch.dtype, generator: torch.Generato
 
 
 def reference(x: Tensor) -> Tensor:
-    """Compute what is right; it is called with the inputs in float64, and written unlike the variants."""
+    """Compute the right result, in another way than the variants; the inputs are in float64."""
     return x / (1 + torch.exp(-x))
 
 

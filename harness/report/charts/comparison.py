@@ -24,7 +24,7 @@ ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure:
-    """Draws the rows of comparison.csv and operators.csv; what was not measured has a note in its place."""
+    """Draws the rows of comparison.csv and operators.csv, with a note in place of missing values."""
     rows = comparison.rows
     operators = comparison.operators
     title = comparison.title

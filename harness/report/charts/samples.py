@@ -105,7 +105,7 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
-    """A range for what is usual; a few far ones must not flatten the rest."""
+    """The range of the axis: outliers must not flatten the other samples."""
     lower, median, upper = np.percentile(values, (25, 50, 75))
     reach = max(REACH * (upper - lower), MINIMUM * median)
     low, high = max(values.min(), lower - reach), min(values.max(), upper + reach)

@@ -94,7 +94,7 @@ def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, var
 
 
 def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
-    """What a case's cell says, and its colour."""
+    """The lines of text in a case's cell, and its colour."""
     ranked = [row for row in rows if row["verdict"]]
     if not ranked:
         return ["×"], (1.0, 1.0, 1.0)

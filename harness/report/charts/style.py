@@ -193,7 +193,7 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float]], band: tuple[float, f
 
 
 def legend_of(fills: Mapping[str, Fill]) -> list[Patch]:
-    """What the fills of operators mean."""
+    """The legend's entries for the fills of operators."""
     return [
         Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=shorten(operator(name), 34))
         for name, fill in fills.items()
