@@ -94,7 +94,7 @@ class CaseSweeper(Sweeper):
                     raise
                 # A launcher lost a job, on a cluster
                 report = shlex.join(["python", "-m", "harness.report", str(folder)])
-                later = f"collect what still runs later by {report}"
+                later = f"when the other cases have ended, collect them by {report}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
     def _launch_here(self, jobs: list[list[str]], cases: list[int], before: Callable[[int], None]) -> None:

@@ -167,8 +167,8 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
 def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
     """Calls a function of the operation's author with those of the `offered` arguments that are its parameters.
 
-    Every dim must be taken; `dtype`, `generator` and `mode` are optional. `key` names the
-    function in errors. Raises UsageError if the parameters do not fit, or if the function raises.
+    Every dim must be taken; `dtype`, `generator` and `mode` are optional. `key` names the function in errors. Raises
+    UsageError if the parameters do not fit, or if the function raises.
     """
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

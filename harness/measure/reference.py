@@ -19,12 +19,12 @@ from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unse
 from harness.measure.trees import tree_map
 
 PERTURBATIONS = 2
-MORE_PERTURBATIONS = 6  # if a choice or a shape was seen to hang on a rounding
+MORE_PERTURBATIONS = 6  # further ones, if a choice or a shape depends on a rounding
 STEP = 2.0**-26  # the smallest perturbation: float64 itself must resolve it
 FLOORS = {
     torch.float64: 2.0**-40,
     torch.float32: 2.0**-18,
-}  # if eps would ask more than long sums can give
+}  # relative errors that long sums leave, in dtypes whose eps is finer
 
 
 class NotComparableError(Exception):
