@@ -245,7 +245,7 @@ def test_results_of_another_version_are_named(copy: Path) -> None:
         collect(copy)
 
 
-def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
+def test_collecting_needs_no_comparison_csv(copy: Path) -> None:
     before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
     after = sweeps.read(copy).rows
