@@ -1,4 +1,7 @@
-"""The simulated NeuronCore gives the known answers through torch's own dispatcher, Dynamo and profiler."""
+"""The simulated NeuronCore gives the known answers through torch's own dispatcher, Dynamo and profiler.
+
+What takes a process of its own is slow, and of use to those who change the simulation: pytest -m slow.
+"""
 
 from __future__ import annotations
 
@@ -98,9 +101,12 @@ def times(rows: dict[str, list]) -> dict[str, list]:
 
 
 @pytest.fixture(scope="module")
-def profiles(core):
+def profiles(core, shared):
     """One process that profiles the three variants in every way that the tests below ask for."""
-    return core("""
+    return shared("profiles", lambda folder: core(PROFILES, folder))
+
+
+PROFILES = """
 x, weight = inputs()
 profiles = {f.__name__: profiled(lambda: f(x, weight)) for f in (naive, fused)}
 profiles["compiled"] = profiled(lambda: compiled(x, weight))
@@ -114,7 +120,7 @@ grad = torch.ones_like(x)
 profiles["fused backward"] = profiled(lambda: fused(x, weight).backward(grad))
 profiles["compiled backward"] = profiled(lambda: compiled(x, weight).backward(grad))
 answer(**profiles)
-""")
+"""
 
 
 def test_naive_gives_the_table_of_the_blog_post(profiles):
@@ -179,6 +185,7 @@ def test_backward_is_profiled(profiles):
     assert graphs["nc_exec_running: graph"] == graphs["nc_exec_running: graph_backward"] == [1, 375.5]
 
 
+@pytest.mark.slow
 def test_results_and_gradients_are_those_of_the_cpu(core):
     differences = core("""
 from torch import nn
@@ -224,6 +231,7 @@ answer(
         assert difference < 1e-5, name
 
 
+@pytest.mark.slow
 def test_tensors_behave_as_on_a_device(core):
     seen = core("""
 import copy
@@ -277,6 +285,7 @@ answer(
     assert seen["name"] == "Trainium2 (simulated)"
 
 
+@pytest.mark.slow
 def test_memory_counts_what_is_alive_at_once(core):
     seen = core(
         """
@@ -310,6 +319,7 @@ answer(
     assert seen["exhausted"].startswith("OutOfMemoryError")
 
 
+@pytest.mark.slow
 def test_fallbacks_are_silent_but_tracked(core):
     seen = core(
         """
@@ -332,6 +342,7 @@ answer(
     assert "nc_exec_running: aten::rsqrt" not in seen["rows"]["core"]
 
 
+@pytest.mark.slow
 def test_a_graph_that_fails_raises_or_runs_eagerly_in_silence(core):
     """By the variable, which concerns graphs alone, and by the option that overrides it."""
     script = """
@@ -349,6 +360,7 @@ answer(
     assert core(script, compile_fails=True, variables=variables)["default"] is None
 
 
+@pytest.mark.slow
 def test_an_older_version_and_other_costs(core, tmp_path):
     costs = tmp_path / "costs.json"
     costs.write_text(json.dumps({"aten::_fused_rms_norm": 5000, "graph": [100, 200]}))
@@ -371,6 +383,7 @@ answer(
     assert times(seen["compiled"]["cpu"]) == {"Torch-Compiled Region: 0/0": [2, 300]}
 
 
+@pytest.mark.slow
 def test_without_the_plugin_a_profile_has_nothing_of_the_device(core):
     seen = core(
         """
@@ -385,6 +398,7 @@ answer(rows=profiled(lambda: naive(x, weight)), supported=supported)
     assert "NEURON" in seen["supported"]  # which therefore proves nothing
 
 
+@pytest.mark.slow
 def test_a_capture_has_the_documented_files(core, tmp_path):
     core(
         """
@@ -426,6 +440,7 @@ answer()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("switch", "script", "error"),
     [

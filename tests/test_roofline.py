@@ -146,7 +146,8 @@ def test_the_peaks_of_this_machine_are_measured_in_a_process_of_their_own(main_j
     assert found["flops_per_s"] > 0 and found["bytes_per_s"] > 0
     cached = Path(os.environ["XDG_CACHE_HOME"]).glob("variant-harness/peaks-*.json")
     rates = [json.loads(path.read_text())["rates"] for path in cached]
-    assert found["bytes_per_s"] in [rate["bytes"]["per_s"] for rate in rates if "bytes" in rate]
+    kept = [rate["bytes"]["per_s"] for rate in rates if "bytes" in rate]
+    assert found["bytes_per_s"] <= max(kept), "a later run may have seen a higher one"
 
 
 def test_a_variant_s_share_of_the_bound(tmp_path: Path) -> None:
