@@ -123,7 +123,7 @@ def profiler(device: Neuron, folder: Path, seen: dict[str, Any]) -> Check:
     named = any(str(lane).startswith("neuron_hw/NC") for lane in lanes)
     yield "trace.json has a lane neuron_hw/NC<n>:<id>", named, sorted(set(map(str, lanes)))
     found = neuron_artefacts.inventory(folder / "naive", folder, device.settings.modes, "first-checks")
-    yield "the capture is whole", not found.troubles, found.troubles or [file.path for file in found.files]
+    yield "the capture is whole", not found.problems, found.problems or [file.path for file in found.files]
     count = sum(trace.KINDS.get(event.activity_type()) == trace.DEVICE for event in events)
     yield "naive RMSNorm is six executions a call", count == 6 * ACTIVE, f"{count / ACTIVE:g} per call"
     fused(*inputs)
@@ -141,8 +141,9 @@ def summary(folder: Path) -> Check:
     found = neuron_explorer.summarize(folder / "naive", timeout_s=600)
     shares = [value for name, value in found.metrics.items() if name in neuron_explorer.PERCENT]
     yield "its percentages are shares of one", max(shares) <= 100 if shares else None, shares
-    known = set(found.metrics) == set(neuron_explorer.COLUMNS) if found.metrics else None
-    yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.trouble
+    documented = {*neuron_explorer.PERCENT, *neuron_explorer.AMOUNT}
+    known = set(found.metrics) == documented if found.metrics else None
+    yield "neuron-explorer's summary has the documented keys", known, found.metrics or found.problem
 
 
 WORK = {name for name, kind in trace.KINDS.items() if kind == trace.DEVICE}

@@ -105,6 +105,8 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
 def process(runs: int) -> dict[str, float]:
     """One process's part of a case, in a fresh process and within this one."""
+    from harness.configuration.settings import WorkerSettings
+    from harness.devices.cpu import Cpu
     from harness.execution import sampling, worker
     from harness.execution.messages import Broken, Died
     from harness.execution.process import Process
@@ -125,7 +127,12 @@ def process(runs: int) -> dict[str, float]:
 
     def fresh() -> None:
         child = Process(
-            "harness.execution.worker:run", task, [*task.variants, CONTROL], "cpu", {}, Path("worker.log"), 60.0
+            "harness.execution.worker:run",
+            task,
+            [*task.variants, CONTROL],
+            [Cpu()],
+            WorkerSettings(),
+            Path("worker.log"),
         )
         for message in child.messages():
             assert not isinstance(message, (Died, Broken)), message
@@ -148,7 +155,7 @@ def collecting(cases: int) -> dict[str, float]:
     """Collecting finished cases, relative to pandas reading their tables."""
     import pandas
 
-    from harness.report.sweep_report import gather
+    from harness.report.sweep_report import collect
     from harness.results import plan, sweeps
 
     folder = sweep(2, *BRIEF)
@@ -183,7 +190,7 @@ def collecting(cases: int) -> dict[str, float]:
         "cases": float(cases),
         "pandas_seconds": seconds(read),
         "table_seconds": seconds(lambda: sweeps.read(folder).rows),
-        "everything_seconds": seconds(lambda: gather(folder)),
+        "everything_seconds": seconds(lambda: collect(folder)),
     }
     return {**figures, "times_of_pandas": figures["everything_seconds"] / figures["pandas_seconds"]}
 

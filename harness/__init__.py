@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`compare`, which is imported when it is asked for: the command line starts without its pandas."""
+    """Imports `compare` on first use, so that the command line starts without pandas."""
     if name == "compare":
         return importlib.import_module("harness.report.notebook").compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

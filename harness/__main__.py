@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shlex
 import sys
@@ -38,7 +39,7 @@ def main() -> int:
     statuses: list[int] = []
 
     def job(config: DictConfig) -> None:
-        statuses.append(-1)  # from here on, what goes wrong is not the command's fault
+        statuses.append(-1)  # from here on an error is not the command's fault
         statuses[-1] = run(config, trace)
 
     try:
@@ -69,7 +70,7 @@ def main() -> int:
 
 
 def end(status: int) -> int:
-    """Ends the program; the exit status of a sweep depends on what its cases left, wherever they were measured."""
+    """Closes a sweep and returns the exit status, which for a sweep also depends on the results of its cases."""
     if not sweeping():
         if status == 130:
             print("interrupted", file=sys.stderr)
@@ -91,14 +92,14 @@ class Stopped(BaseException):
 
 
 def run(config: DictConfig, trace: bool = False) -> int:
-    """Measures and reports one case; what is wrong is said in one line, and by the status."""
+    """Measures and reports one case; returns its exit status, after a line on stderr about any error."""
     try:
         return _run(config)
     except OSError as error:
         if trace:
             raise
         status = cannot_write(error)
-        if sweeping():  # what one case cannot write, the others cannot either
+        if sweeping():  # other cases could not write there either
             raise Stopped from error
         return status
     except Exception as error:
@@ -107,12 +108,21 @@ def run(config: DictConfig, trace: bool = False) -> int:
         if sweeping():
             from harness.results import sweeps
 
-            return sweeps.record_failure(output(), error)  # the sweep tells of it
+            return sweeps.record_failure(output(), error)  # which the sweep reports
         if isinstance(error, UsageError):
+            discard(output())
             return usage_fault(error)
         if isinstance(error, CaseError):
             return fault(error)
         raise
+
+
+def discard(folder: Path) -> None:
+    """Removes the folder of a run that was refused, unless there is more in it than Hydra's own."""
+    if [path.name for path in folder.iterdir()] == [".hydra"]:
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other runs of the day are in it
+            folder.parent.rmdir()
 
 
 def sweeping() -> bool:
@@ -126,7 +136,7 @@ def output() -> Path:
 
 
 def fault(error: CaseError) -> int:
-    """Says what went wrong outside the command, in one line."""
+    """Prints what went wrong outside the command, in one line; returns the exit status, 1."""
     print(f"error: {error}", file=sys.stderr)
     return 1
 
@@ -170,14 +180,14 @@ def _run(config: DictConfig) -> int:
 
 
 def unwritable(error: OSError, begun: bool) -> int:
-    """Says what could not be written; the command is at fault where it named a folder in which nothing can start."""
+    """Prints what could not be written; a folder in which no run can start is the command's fault (status 2)."""
     if begun or sweeping() or error.filename is None:
         return cannot_write(error)
     return usage_fault(UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}"))
 
 
 def command() -> str:
-    """The command that makes this run again."""
+    """The command that repeats this run."""
     config = HydraConfig.get()
     searched = [override for override in config.overrides.hydra if override.startswith("hydra.searchpath=")]
     return shlex.join(["python", "-m", "harness", *config_flags(sys.argv[1:]), *searched, *config.overrides.task])

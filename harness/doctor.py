@@ -1,7 +1,7 @@
 """The doctor: which devices are here, and whether one is fit to be measured; `python -m harness.doctor device=neuron`.
 
-It exits 0 where the device is fit, 1 where it is not, 2 where the command is at fault. What costs nothing to know a run
-checks as well (Device.preflight), and refuses; what has to be tried is tried here alone.
+It exits 0 if the device is fit, 1 if it is not, 2 if the command is at fault. Every run makes the checks that cost
+nothing (Device.preflight); only the doctor opens the device and profiles an addition.
 """
 
 from __future__ import annotations
@@ -35,38 +35,39 @@ def main(arguments: Sequence[str]) -> int:
     args = _parser().parse_args(arguments)
     plain = compose.composed(args.overrides, args.config_dir)
     configs = device_configs(plain)
-    asked = str(plain["device"])
+    name = str(plain["device"])
     shell = applied(plain["worker"]["env"], os.environ)
     # so that torch is imported as a measuring process imports it
-    environment = applied(worker_environment(plain["worker"]["env"], candidates(asked, configs)), os.environ)
+    environment = applied(worker_environment(plain["worker"]["env"], candidates(name, configs)), os.environ)
     os.environ.clear()
     os.environ.update(environment)
     fit = True
-    for mark, text in examine(asked, configs, shell):
+    for mark, text in examine(name, configs, shell):
         print(f"{mark:<7}{text}", flush=True)
         fit = fit and mark != UNFIT
-    print(f"device={asked} is {'fit' if fit else 'not fit'} to be measured")
+    print(f"device={name} is {'fit' if fit else 'not fit'} to be measured")
     return int(not fit)
 
 
-def examine(asked: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Iterator[Line]:
-    """What is found about the device asked for; `shell` holds the variables that the user has set."""
+def examine(name: str, configs: DeviceConfigs, shell: Mapping[str, str]) -> Iterator[Line]:
+    """Lines about the device called `name`, or the one that `auto` takes; `shell` holds the variables of the user."""
     try:
         import torch
     except Exception as error:
         fault = preflight.unloadable(error)
-        yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; install it anew"
-        first = candidates(asked, configs)[0]
+        yield UNFIT, fault.line if fault else f"torch does not import: {one_line(error)}; reinstall it"
+        first = candidates(name, configs)[0]
         yield from _marked(preflight.variables(first.spoiling, shell))
         yield from _programs(first)
         return
     yield OK, f"Python {sys.version.split()[0]}, torch {torch.__version__}"
     absences = {known.name: known.absence() for known in ordered(configs)}
-    chosen = device(asked if asked != AUTO else next(name for name in absences if absences[name] is None), configs)
+    automatic = name == AUTO
+    chosen = device(next(known for known in absences if absences[known] is None) if automatic else name, configs)
     for known in ordered(configs):
         absence = absences[known.name]
         if absence is None:
-            taken = asked == AUTO and known.name == chosen.name
+            taken = automatic and known.name == chosen.name
             yield OK, f"{known.name} is here{', and device=auto takes it' if taken else ''}"
         elif known.name == chosen.name:
             yield UNFIT, f"{known.name} is not here: {absence}"
@@ -116,15 +117,15 @@ def _profiled(device: Device) -> Iterator[Line]:
         _ = tensor + tensor  # the first execution compiles and loads
         device.synchronize()
         profile, _ = record(lambda: tensor + tensor, device, settings, folder, 1, grad=False)
-        found = device.artefacts(folder, folder.parent, "doctor")
+        capture = device.artefacts(folder, folder.parent, "doctor")
     if profile.device_time_us is not None:
         yield OK, f"the profiler reports device time: {profile.device_time_us:.4g} µs for one addition"
     elif not device.accelerator:
         yield OK, f"the profiler reports operators: {profile.self_cpu_us:.4g} µs of the CPU for one addition"
     else:
         yield UNFIT, f"the profile of one addition has no device time: {device.missing_time()}"
-    if found is not None:
-        yield from ((UNFIT if found.empty else WARN, trouble) for trouble in found.troubles)
+    if capture is not None:
+        yield from ((UNFIT if capture.empty else WARN, problem) for problem in capture.problems)
 
 
 def _programs(device: Device) -> Iterator[Line]:
@@ -152,15 +153,15 @@ def _parser() -> Parser:
 
 @contextlib.contextmanager
 def _without_kineto_lines() -> Iterator[None]:
-    """Keeps what Kineto prints at each profile, past Python's own stderr, out of the report."""
-    kept = os.dup(2)
+    """Discards what Kineto prints at each profile, past Python's own stderr."""
+    stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 if __name__ == "__main__":

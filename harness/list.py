@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[list[str]]]:
     """The device that would measure, and a row for each operation; a preset stands below its operation.
 
-    Raises UsageError where the overrides are at fault; an operation that is, says so in its row.
+    Raises UsageError if the overrides are at fault; an operation that is, says so in its row.
     """
     unused: dict[str, None] = {}  # each sentence once, not for each operation
     plain = compose.composed(overrides, folder, unused.setdefault)
@@ -70,7 +70,8 @@ def _variants(case: Case) -> str:
 
 def _skipped(case: Case, device: Any) -> str:
     """A reason for each variant that would not be measured, and for a function that is not there."""
-    operation, found = case.operation, []
+    operation = case.operation
+    skipped = []
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):
         if function is not None:
             resolve(function, f"op.{key}")
@@ -79,8 +80,8 @@ def _skipped(case: Case, device: Any) -> str:
         if reason is None:
             resolve(variant.fn, f"op.variants.{variant.name}.fn")
         else:
-            found.append(f"{variant.name}: {reason}")
-    return "; ".join(found)
+            skipped.append(f"{variant.name}: {reason}")
+    return "; ".join(skipped)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
 def write(name: str, folder: Path) -> list[Path]:
     """Writes an operation's module and configuration below `folder`, and returns their paths.
 
-    Raises UsageError where the name is not one that can be imported, or stands for something already.
+    Raises UsageError if the name is not one that can be imported, or stands for something already.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"{name}: a module is named after it; expected letters, digits and _, such as my_op")

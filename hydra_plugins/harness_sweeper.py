@@ -31,7 +31,7 @@ log = logging.getLogger("harness")
 
 
 class CaseSweeper(Sweeper):
-    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it where one case is wrong."""
+    """Makes the product of all choices and ranges, as the basic sweeper does; refuses it if one case is wrong."""
 
     config: DictConfig
     hydra_context: HydraContext
@@ -39,10 +39,10 @@ class CaseSweeper(Sweeper):
 
     def __init__(self, params: Mapping[str, Any] | None = None):
         self.params = dict(params or {})
-        self.unused: dict[str, None] = {}  # a sentence for each file of the user's that the library's stands before
+        self.unused: dict[str, None] = {}  # a sentence for each file of the user that the library's shadows
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Settles the sweep's folder before the launcher is made: it may keep files of its own there."""
+        """Sets the sweep's folder before the launcher is created, which may keep files of its own there."""
         resume = config.get("resume")
         if resume is not None:
             from harness.results import plan
@@ -72,7 +72,7 @@ class CaseSweeper(Sweeper):
         if self.config.get("resume") is not None:
             left = remaining(folder, plan)
         else:
-            self._found(folder, plan)
+            self._create_folder(folder, plan)
             left = list(range(len(plan.cases)))
         HydraConfig.instance().set_config(self.config)  # where the program finds the sweep after it has ended
         jobs = []
@@ -94,7 +94,7 @@ class CaseSweeper(Sweeper):
                     raise
                 # A launcher lost a job, on a cluster
                 report = shlex.join(["python", "-m", "harness.report", str(folder)])
-                later = f"what still runs is gathered later by {report}"
+                later = f"when the other cases have ended, collect them by {report}"
                 raise CaseError(f"the launcher ended early: {one_line(error)}; {later}") from error
 
     def _launch_here(self, jobs: list[list[str]], cases: list[int], before: Callable[[int], None]) -> None:
@@ -126,7 +126,7 @@ class CaseSweeper(Sweeper):
         self.unused |= dict.fromkeys(shadowed(config.hydra))
         return without_hydra(config)
 
-    def _found(self, folder: Path, plan: Plan) -> None:
+    def _create_folder(self, folder: Path, plan: Plan) -> None:
         """Makes the sweep's folder."""
         from harness.configuration.errors import UsageError
         from harness.configuration.overrides import assignment
@@ -152,12 +152,12 @@ def _key(override: Override) -> str:
 
 def _effective(overrides: Sequence[Override]) -> list[Override]:
     """The overrides without those that a later one of the same key replaces; mappings and deletions add to it."""
-    kept: list[Override] = []
+    effective: list[Override] = []
     for override in overrides:
         if not (override.is_delete() or _adds(override)):
-            kept = [other for other in kept if _key(other) != _key(override) or other.is_delete()]
-        kept.append(override)
-    return kept
+            effective = [other for other in effective if _key(other) != _key(override) or other.is_delete()]
+        effective.append(override)
+    return effective
 
 
 def _adds(override: Override) -> bool:
@@ -191,7 +191,7 @@ def _product(overrides: Sequence[Override], loader: ConfigLoader) -> list[Job]:
 
 
 def _values(override: Override, loader: ConfigLoader) -> list[str]:
-    """The values of a swept key; raises UsageError where they cannot be told, or are none."""
+    """The values of a swept key; raises UsageError if they cannot be listed, or if there are none."""
     from harness.configuration.errors import UsageError
     from harness.results.plan import ABOUT_THE_RUN
 

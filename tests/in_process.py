@@ -17,7 +17,7 @@ STUB = "here it would be measured"
 
 @dataclass
 class Said:
-    """What the program said to a command line in place of measuring."""
+    """What the program printed for a command line in place of measuring."""
 
     measured: int  # cases that would have been
     err: str
@@ -42,11 +42,11 @@ def say(arguments: list[str], folder: Path) -> Said:
         mock.patch.object(sweep_report, "close", lambda folder, status: status),
     ):
         ran = in_process(*arguments, cwd=folder)
-    said = ran.err.strip()
-    assert "Traceback" not in said, said
+    message = ran.err.strip()
+    assert "Traceback" not in message, message
     if cases:
-        assert ran.status == 1 and STUB in said, (ran.status, said)
+        assert ran.status == 1 and STUB in message, (ran.status, message)
     else:
-        assert ran.status == 2, (ran.status, said)
-        assert said.startswith("error: ") and len(said.splitlines()) == 1, said
-    return Said(len(cases), said)
+        assert ran.status == 2, (ran.status, message)
+        assert message.startswith("error: ") and len(message.splitlines()) == 1, message
+    return Said(len(cases), message)

@@ -60,7 +60,7 @@ def test_a_minimum_is_compared_over_equal_numbers(
     assert np.median(found) == pytest.approx(1.1, rel=0.01)
 
 
-def test_a_change_is_told_from_the_machines_by_its_control() -> None:
+def test_the_control_separates_a_change_from_the_machines() -> None:
     def case(seed: int, machine: float, slower: float) -> dict[str, list[np.ndarray]]:
         rng = np.random.default_rng(seed)
         speeds = machine * (1 + 0.2 * rng.random(12)) * (np.arange(12) > 0) + machine * (np.arange(12) == 0)

@@ -37,7 +37,7 @@ def test_what_dynamo_leaves_alone_is_not_compiled(tmp_path: Path) -> None:
     assert row["graphs"] == "0"
 
 
-def test_a_dynamic_kernel_is_right_where_it_is_declared(tmp_path: Path) -> None:
+def test_a_dynamic_kernel_is_right_if_declared(tmp_path: Path) -> None:
     row = compiled(tmp_path, "variants.rmsnorm.naive", "+op.variants.mine.compile.dynamic=true").rows["mine"]
     assert row["status"] == "ok"
     assert row["graphs"] == "1"
@@ -61,7 +61,7 @@ def cold(shared: Shared) -> Ran:
     )
 
 
-def test_an_empty_cache_costs_a_compile_that_is_told_from_a_cached_one(cold: Ran) -> None:
+def test_an_empty_cache_costs_a_compile_that_does_not_count_as_cached(cold: Ran) -> None:
     (compiled,) = [row for row in cold.results["measurements"] if row["variant"] == "compiled"]
     first, second = compiled["compiles"]
     assert (first["cached"], second["cached"]) == (False, True)
@@ -72,7 +72,7 @@ def test_an_empty_cache_costs_a_compile_that_is_told_from_a_cached_one(cold: Ran
     assert row["recompiles"] == "0"
 
 
-def test_a_cold_data_cache_is_told_in_every_row(cold: Ran) -> None:
+def test_a_cold_data_cache_is_reported_in_every_row(cold: Ran) -> None:
     assert {row["cache"] for row in cold.rows.values()} == {"cold"}
     assert {row[3] for row in cold.results["samples"]["rows"]} == {1}
 

@@ -198,7 +198,7 @@ def test_the_doctor_knows_it(stranger: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "message"),
     [
         ("fourth.answer=many", ["fourth.answer", "many"]),
         ("fourth.answer=-1", ["fourth.answer=-1: expected 0 or more"]),
@@ -213,13 +213,13 @@ def test_the_doctor_knows_it(stranger: Path) -> None:
     ],
 )
 def test_its_settings_and_its_name_are_checked(
-    stranger: Path, monkeypatch: pytest.MonkeyPatch, override: str, said: list[str]
+    stranger: Path, monkeypatch: pytest.MonkeyPatch, override: str, message: list[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(stranger))
     with pytest.raises(UsageError) as refused:
         parse(compose.composed(["device=fourth", override], stranger / "conf"))
     (line,) = str(refused.value).splitlines()
-    assert all(text in line for text in said), line
+    assert all(text in line for text in message), line
 
 
 def test_the_documented_device_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

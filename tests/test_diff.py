@@ -297,7 +297,7 @@ def test_every_json_key_is_documented(make: Make) -> None:
         ((1.5, 1.4, 1.6), (1.2, 1.1, 1.3), 1.0, "relative to naive it is slower, but its minimum latency is the same"),
         ((1.5, 1.4, 1.6), (1.0, 0.99, 1.01), 1.5, "it is slower, and naive with it: the machine, or what they share"),
         ((1.5, 1.0, 2.0), (1.2, 0.9, 1.5), 1.2, "the interval is too wide: processes differ too much, or are too few"),
-        ((1.5, 1.4, 1.6), None, 1.5, "no other variant in its case tells the code's change from the machine's"),
+        ((1.5, 1.4, 1.6), None, 1.5, "no other variant in its case separates the code's change from the machine's"),
     ],
 )
 def test_the_reason_of_an_unclear_change_is_given(

@@ -53,7 +53,7 @@ def test_a_capture_that_fails_is_found_by_trying_it(tmp_path: Path) -> None:
     assert lines(ran, "UNFIT")[0].startswith("empty capture: ")
 
 
-def test_a_core_that_is_held_is_told_from_a_package_that_fails(tmp_path: Path) -> None:
+def test_a_held_core_is_distinguished_from_a_package_that_fails(tmp_path: Path) -> None:
     (held,) = lines(checked(on_core(cwd=tmp_path, module="harness.doctor", busy=True), 1), "UNFIT")
     assert "in use by another process" in held
     assert "neuron-ls shows which process holds a core" in held
@@ -82,7 +82,7 @@ def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
     assert [line.split(" ")[0] for line in lines(ran, "warn")] == ["neuron-ls", "neuron-explorer"]
 
 
-def test_the_stub_is_named_even_where_another_device_is_taken(tmp_path: Path) -> None:
+def test_the_stub_is_named_even_if_another_device_is_taken(tmp_path: Path) -> None:
     stub = neuroncore.stub_environment()
     ran = checked(of_package(stub, cwd=tmp_path, module="harness.doctor"), 0)
     assert "cpu is here, and device=auto takes it" in lines(ran, "ok")
@@ -91,7 +91,7 @@ def test_the_stub_is_named_even_where_another_device_is_taken(tmp_path: Path) ->
     assert "WRONG PACKAGE" in lines(ran, "UNFIT")[0]
 
 
-def test_the_older_package_is_told_from_the_stub(tmp_path: Path) -> None:
+def test_the_older_package_is_distinguished_from_the_stub(tmp_path: Path) -> None:
     ran = checked(of_package(neuroncore.xla_environment(), "device=neuron", cwd=tmp_path, module="harness.doctor"), 1)
     (finding,) = lines(ran, "UNFIT")
     assert "torch-neuronx 2.9.0.2.11.0 is the older XLA package" in finding

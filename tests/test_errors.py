@@ -55,18 +55,18 @@ MEASURED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), COMPOSED, ids=lambda value: " ".join(value)[:40])
-def test_refused_before_anything_runs(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
+@pytest.mark.parametrize(("arguments", "message"), COMPOSED, ids=lambda value: " ".join(value)[:40])
+def test_refused_before_anything_runs(tmp_path: Path, arguments: list[str], message: list[str]) -> None:
     refusal = say(arguments, tmp_path).refusal
-    for part in said:
+    for part in message:
         assert part in refusal
 
 
-@pytest.mark.parametrize(("arguments", "said"), MEASURED, ids=lambda value: " ".join(value)[:40])
-def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
+@pytest.mark.parametrize(("arguments", "message"), MEASURED, ids=lambda value: " ".join(value)[:40])
+def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], message: list[str]) -> None:
     ran = in_process(*arguments, *QUICK, cwd=tmp_path)
     assert ran.status == 2
-    for part in said:
+    for part in message:
         assert part in ran.error
 
 
@@ -78,9 +78,9 @@ def refused(cwd: Path, op: str, text: str) -> str:
 
 
 def test_an_operation_with_a_missing_key(tmp_path: Path) -> None:
-    said = refused(tmp_path, "mine", "name: mine\ndims: {rows: 2}\nbaseline: a\nvariants: {}\n")
-    assert "op.inputs" in said
-    assert "missing" in said
+    message = refused(tmp_path, "mine", "name: mine\ndims: {rows: 2}\nbaseline: a\nvariants: {}\n")
+    assert "op.inputs" in message
+    assert "missing" in message
 
 
 def test_a_configuration_that_is_not_yaml(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
     ],
     ids=["help", "run", "list", "doctor"],
 )
-def test_a_full_stdout_is_said_to_be_it(tmp_path: Path, module: str, arguments: list[str]) -> None:
+def test_a_full_stdout_is_reported(tmp_path: Path, module: str, arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         ran = run(*arguments, cwd=tmp_path, module=module, stdout=full)
     assert ran.status == 1

@@ -63,15 +63,15 @@ def test_a_new_operation_is_right_in_every_mode_and_listed(tmp_path: Path, monke
     (op / "broken.yaml").write_text((op / "my_listed.yaml").read_text().replace("my_listed.inputs", "my_listed.imputs"))
     listed = run("--config-dir", "conf", "device=cpu", module="harness.list", cwd=tmp_path)
     assert listed.status == 0, listed.err
-    said = " ".join(listed.out.replace("│", " ").split())
+    message = " ".join(listed.out.replace("│", " ").split())
     for part in ("my_listed rows=256 hidden=1024 naive, fused, compiled", "large/attention", "Skipped on cpu"):
-        assert part in said
-    assert "fused: requires nowhere: No module named 'nowhere'" in said
-    assert "did you mean inputs?" in said
+        assert part in message
+    assert "fused: requires nowhere: No module named 'nowhere'" in message
+    assert "did you mean inputs?" in message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["my-op"], "my-op"),
         (["class"], "class"),
@@ -87,12 +87,12 @@ def test_a_new_operation_takes_nobody_s_place(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.py").write_text("mine = True\n")
     assert new.main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert (tmp_path / "taken.py").read_text() == "mine = True\n"
     assert not (tmp_path / "conf").exists()
 
@@ -192,15 +192,15 @@ ERRORS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "said"), ERRORS, ids=lambda value: str(next(iter(value))))
+@pytest.mark.parametrize(("changed", "message"), ERRORS, ids=lambda value: str(next(iter(value))))
 def test_an_author_s_error_is_one_line_that_names_key_and_file(
-    changed: dict[str, Any], said: list[str], tmp_path: Path
+    changed: dict[str, Any], message: list[str], tmp_path: Path
 ) -> None:
     asked = {"variants": {"a": good}, "inputs": inputs, "reference": good, "rows": 4, **changed}
     with pytest.raises(UsageError) as error:
         compare(**asked, overrides=SHORT, folder=tmp_path)
     assert "\n" not in str(error.value)
-    for part in said:
+    for part in message:
         assert part in str(error.value)
     assert not (tmp_path / "results.json").exists()
 
@@ -269,7 +269,7 @@ def test_a_stray_argument_is_no_dim() -> None:
         compare("rmsnorm", hiden=64)
 
 
-def test_a_function_beside_an_operation_s_own() -> None:
+def test_a_function_is_added_to_an_operation_s_own() -> None:
     mine: Callable[..., Any] = lambda x, weight: torch.rms_norm(x, weight.shape, weight, 1e-6)  # noqa: E731
     found = compare("rmsnorm", variants={"mine": mine}, overrides=[*SHORT, "variants=[naive,mine]"])
     assert dict(found.table.set_index("variant")["status"]) == {"naive": "ok", "mine": "ok"}

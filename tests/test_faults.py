@@ -1,4 +1,4 @@
-"""Faults: what goes wrong in a sweep costs its own row, leaves nothing running, and is mended by a resume."""
+"""Faults: what goes wrong in a sweep costs its own row, leaves nothing running, and is fixed by a resume."""
 
 from __future__ import annotations
 
@@ -200,11 +200,11 @@ def test_a_full_disk_ends_the_sweep_and_what_was_saved_stays_readable(again: Pat
     before = written(folder)
     shutil.rmtree(folder / "000-float32")
     program = start(*PICKY, "resume=last", cwd=again, largest_file=100_000)
-    _, said = program.communicate(timeout=120)
-    assert program.returncode == 1, said
-    assert "Traceback" not in said
-    assert said.count("error: ") == 1
-    assert "File too large" in said
+    _, message = program.communicate(timeout=120)
+    assert program.returncode == 1, message
+    assert "Traceback" not in message
+    assert message.count("error: ") == 1
+    assert "File too large" in message
     assert written(folder)["001-bfloat16"] == before["001-bfloat16"]
     assert [row["status"] for row in rows_of(folder).values()] == ["ok", "ok", "ok", "failed"]
     assert not list(folder.rglob("*.part"))
@@ -225,12 +225,12 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path: Path) ->
     program = start("-m", "op.dims.hidden=32,64,96", "device=cpu", "variants=[naive,fused]", *QUICK, cwd=tmp_path)
     wait_for(lambda: any(tmp_path.glob("outputs/*/*/001*/worker.log")))
     os.killpg(program.pid, signal.SIGINT)
-    _, said = program.communicate(timeout=60)
-    assert program.returncode == 130, said
-    assert "Traceback" not in said
-    assert "interrupted: 1 of 3 cases finished" in said
+    _, message = program.communicate(timeout=60)
+    assert program.returncode == 130, message
+    assert "Traceback" not in message
+    assert "interrupted: 1 of 3 cases finished" in message
     folder = sweep_of(tmp_path)
-    assert f"resume={folder.relative_to(tmp_path)}" in said
+    assert f"resume={folder.relative_to(tmp_path)}" in message
     assert [row["status"] for row in rows_of(folder).values()] == ["ok"] * 2 + ["missing"] * 4
 
 

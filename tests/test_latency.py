@@ -119,7 +119,7 @@ def test_blocks_of_long_calls_hold_few() -> None:
     assert [block(s).unrecorded for s in (1e-6, 1e-3, 5e-3, 0.02, 0.1, 1.0)] == [2, 2, 1, 1, 0, 0]
 
 
-def test_fewer_rounds_where_they_would_not_fit() -> None:
+def test_fewer_rounds_if_they_would_not_fit() -> None:
     timed = sampler()
     timed.blocks = {"a": block(0.05), "b": block(0.05)}  # two calls each a round
     assert [timed.min_rounds(limit) for limit in (0.001, 0.25, 0.65, 10.0)] == [1, 1, 3, 5]
@@ -178,6 +178,6 @@ def test_slow_variants_are_called_no_more_often_than_needed(slow_calls: Any) -> 
     assert (slow_calls.cwd / "calls").stat().st_size <= 3 * (2 * 2 + 1) + 2 * (1 + 1 + 3 + 1 + 1)
 
 
-def test_what_was_done_about_slow_variants_is_said(slow_calls: Any) -> None:
+def test_slow_variants_are_a_warning(slow_calls: Any) -> None:
     assert re.search(r"one call of \w+ takes 0\.\d+ s: 3 processes of 1 round were measured", slow_calls.err)
     assert re.search(r"recorded \d calls? in place of profile.active=10: one call takes 0\.\d+ s", slow_calls.err)

@@ -68,7 +68,7 @@ def test_scopes_are_taken_in_one_order(folder: Path, monkeypatch: pytest.MonkeyP
     assert taken == ["cuda", "host"] * 2
 
 
-def test_a_second_run_is_refused_in_a_line_where_told(folder: Path) -> None:
+def test_a_second_run_is_refused_in_a_line_if_asked_to_fail(folder: Path) -> None:
     with lock.hold(NEURON, "wait", "a test"):
         ran = run("lock=fail", "device=cpu", "variants=[naive]", *QUICK, cwd=folder)
     assert ran.status == 1
@@ -84,7 +84,7 @@ def test_a_folder_that_is_missing_is_made(folder: Path, monkeypatch: pytest.Monk
             lock.hold(CPU, "fail", "a second").__enter__()
 
 
-def test_another_folder_serves_where_the_login_has_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_folder_serves_if_the_login_has_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All runs of a user agree on it."""
 
     def refuse(*arguments: object, **options: object) -> Path:

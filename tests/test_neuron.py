@@ -111,8 +111,8 @@ def test_self_cpu_is_what_the_operators_took_without_the_runtime_in_them(healthy
         operators = sum(event["dur"] for event in inside if event.get("cat") == "cpu_op")
         runtime = sum(event["dur"] for event in inside if event.get("cat", "").startswith("privateuse1_"))
         totals.append(operators - runtime)
-    undisturbed = [total for total in totals if total <= 3 * statistics.median(totals)]
-    assert float(healthy.rows["naive"]["self_cpu_us"]) == pytest.approx(statistics.mean(undisturbed), rel=0.01)
+    quiet = [total for total in totals if total <= 3 * statistics.median(totals)]
+    assert float(healthy.rows["naive"]["self_cpu_us"]) == pytest.approx(statistics.mean(quiet), rel=0.01)
 
 
 def test_peak_memory_is_what_a_call_holds(healthy: Ran) -> None:
@@ -125,7 +125,7 @@ def test_peak_memory_is_what_a_call_holds(healthy: Ran) -> None:
 def test_the_whole_capture_is_kept_and_listed(healthy: Ran) -> None:
     for measurement in healthy.results["measurements"]:
         capture = measurement["capture"]
-        assert capture["troubles"] == []
+        assert capture["problems"] == []
         folder = healthy.folder / capture["folder"]
         assert strict_json(folder / "trace.json")["traceEvents"]
         sizes = {file["path"]: file["bytes"] for file in capture["files"]}
@@ -146,7 +146,7 @@ def test_engine_activity_joins_the_tables_in_each_shape_of_summary(healthy: Ran)
 
 
 def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
-    """Kernels of 5 µs leave the core waiting for the host; the capture lacks its device part, which is said."""
+    """Kernels of 5 µs leave the core waiting for the host; the capture lacks its device part, with a warning."""
     ran = on_core(EAGER, cwd=tmp_path, costs=dict.fromkeys(SIX, 5.0), capture="only_pb", explorer="flat")
     assert ran.status == 0, ran.err
     naive, fused = ran.rows["naive"], ran.rows["fused"]
@@ -233,10 +233,10 @@ def test_an_older_package_is_measured_with_what_it_has(tmp_path: Path) -> None:
     assert all(row["peak_memory_bytes"] == "" and row["status"] == "ok" for row in ran.rows.values())
     assert "has no get_fallback_ops: an operator that falls back to the CPU goes unseen" in ran.err
     assert "peak memory stays empty" in ran.err
-    said = notes(ran, "naive")
-    assert "does not know precache_node_info: left out" in said
-    assert "does not know correlate_device_time; install a later version" in said
-    assert "no compiled graph (.neff) lies beside the device profile" in said
+    message = notes(ran, "naive")
+    assert "does not know precache_node_info: left out" in message
+    assert "does not know correlate_device_time; install a later version" in message
+    assert "no compiled graph (.neff) lies beside the device profile" in message
     assert (tmp_path / "start_method").read_text() == "spawn", "a core must not be opened before a fork"
 
 
@@ -266,7 +266,7 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
 
 
 @pytest.mark.parametrize(
-    ("switches", "said"),
+    ("switches", "message"),
     [
         ({"absent": True}, ["device=neuron: torch.neuron finds no NeuronCore", "NEURON_RT_VISIBLE_CORES", "here: cpu"]),
         ({"busy": True}, ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"]),
@@ -277,11 +277,11 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
     ids=["absent", "busy", "broken", "unfit", "eager graphs"],
 )
 def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
-    tmp_path: Path, switches: dict[str, object], said: list[str]
+    tmp_path: Path, switches: dict[str, object], message: list[str]
 ) -> None:
     ran = on_core("variants=[naive]", cwd=tmp_path, **switches)
     assert ran.status == 2
-    for text in said:
+    for text in message:
         assert text in ran.error
 
 
@@ -293,7 +293,7 @@ def test_a_graph_that_fails_is_a_failed_row_and_never_eager_under_the_compiled_n
 
 
 @pytest.mark.parametrize("name", ["stub", "xla"])
-def test_the_two_wrong_packages_are_told_apart(tmp_path: Path, name: str) -> None:
+def test_the_two_wrong_packages_are_distinguished(tmp_path: Path, name: str) -> None:
     variables = {"stub": neuroncore.stub_environment, "xla": neuroncore.xla_environment}[name]()
     ran = of_package(variables, "device=neuron", cwd=tmp_path)
     assert ran.status == 2

@@ -39,7 +39,7 @@ def taken(run: Path, files: dict[str, int], modes: list[str] = BOTH) -> Capture:
 
 def test_a_capture_in_order(tmp_path: Path) -> None:
     found = taken(tmp_path, SYSTEM | SESSION)
-    assert not found.troubles
+    assert not found.problems
     assert not found.empty
     assert found.decodable
     assert [Path(file.path).name for file in found.files] == sorted(SYSTEM | SESSION)
@@ -58,13 +58,13 @@ def test_graphs_and_device_profiles_are_paired_by_their_hash(tmp_path: Path) -> 
         Pair(f"{below}/395_instid_0_vnc_0.ntff", f"{below}/neff_395.neff"),
         Pair(f"{below}/396_instid_0_vnc_0.ntff", None),
     ]
-    assert any(text.startswith("396_instid_0_vnc_0.ntff has no NEFF of its hash") for text in found.troubles)
+    assert any(text.startswith("396_instid_0_vnc_0.ntff has no NEFF of its hash") for text in found.problems)
     there = f"traces/naive/{below}"
     assert f"neuron-explorer view -n {there}/neff_395.neff -s {there}/395_instid_0_vnc_0.ntff" in found.commands
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({}, "empty capture"),
         (SYSTEM | SESSION | {"profile_nc_0_session_0.ntff": 0}, "profile_nc_0_session_0.ntff: 0 bytes"),
@@ -75,23 +75,23 @@ def test_graphs_and_device_profiles_are_paired_by_their_hash(tmp_path: Path) -> 
     ],
     ids=["empty folder", "empty NTFF", "no NEFF", "only .pb", "no NTFF", "no system profile"],
 )
-def test_a_failed_capture_is_told_with_what_to_do(tmp_path: Path, files: dict[str, int], said: str) -> None:
+def test_a_failed_capture_is_reported_with_a_remedy(tmp_path: Path, files: dict[str, int], message: str) -> None:
     found = taken(tmp_path, files)
-    assert len(found.troubles) == 1
-    assert found.troubles[0].startswith(said)
-    assert ";" in found.troubles[0], "it ends with a remedy"
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith(message)
+    assert ";" in found.problems[0], "it ends with a remedy"
     assert found.empty == (not files)
 
 
 def test_what_was_not_asked_for_is_not_missed(tmp_path: Path) -> None:
-    assert taken(tmp_path / "runtime", SYSTEM, ["RUNTIME"]).troubles == []
-    assert taken(tmp_path / "device", SESSION, ["DEVICE"]).troubles == []
+    assert taken(tmp_path / "runtime", SYSTEM, ["RUNTIME"]).problems == []
+    assert taken(tmp_path / "device", SESSION, ["DEVICE"]).problems == []
     nothing = taken(tmp_path / "nothing", {}, [])
-    assert (nothing.troubles, nothing.empty) == ([], False)
+    assert (nothing.problems, nothing.empty) == ([], False)
 
 
 def test_a_core_that_ran_nothing_leaves_an_empty_file_and_no_trouble(tmp_path: Path) -> None:
-    assert taken(tmp_path, SYSTEM | SESSION | {"profile_nc_1_session_0.ntff": 0}).troubles == []
+    assert taken(tmp_path, SYSTEM | SESSION | {"profile_nc_1_session_0.ntff": 0}).problems == []
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(tmp_path))
     found = explorer.summarize(tmp_path, 5)
     assert found.metrics == {}
-    assert found.trouble is not None
-    assert "aws-neuronx-tools" in found.trouble
+    assert found.problem is not None
+    assert "aws-neuronx-tools" in found.problem
 
 
 def test_a_program_that_hangs_is_ended_with_all_that_it_started(
@@ -172,4 +172,4 @@ def test_a_summary_that_was_printed_before_the_program_stayed_on_counts(
 def test_a_program_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, monkeypatch, "echo starting\necho 'error: unsupported version' >&2\nexit 3")
     found = explorer.summarize(tmp_path, 5)
-    assert found.trouble == "neuron-explorer ended with exit status 3: error: unsupported version"
+    assert found.problem == "neuron-explorer ended with exit status 3: error: unsupported version"

@@ -19,9 +19,9 @@ from harness.configuration.schema import Configuration
 
 def check(arguments: list[str], folder: Path) -> None:
     """Fails where a command is refused without the name of one of its keys, or in any other way than in one line."""
-    said = say(arguments, folder)
+    message = say(arguments, folder)
     names = [re.split("[=@.]", argument.lstrip("+~"))[0] for argument in arguments]
-    assert said.measured or any(name in said.refusal for name in names), (arguments, said)
+    assert message.measured or any(name in message.refusal for name in names), (arguments, message)
 
 
 FOUND = [  # by fuzzing: each gave a traceback, several lines, exit status 1 or no key
@@ -50,9 +50,9 @@ FOUND = [  # by fuzzing: each gave a traceback, several lines, exit status 1 or 
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), FOUND, ids=lambda value: str(value)[:40])
-def test_what_was_found_is_refused_in_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
-    assert said in say(arguments, tmp_path).refusal
+@pytest.mark.parametrize(("arguments", "message"), FOUND, ids=lambda value: str(value)[:40])
+def test_what_was_found_is_refused_in_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    assert message in say(arguments, tmp_path).refusal
 
 
 def keys(schema: Any = Configuration, prefix: str = "") -> Iterator[str]:

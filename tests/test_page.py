@@ -67,18 +67,18 @@ def opened(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     def open_(path: Path, **settings: Any) -> Any:
         page = browser.new_page(**settings)
         pages.append(page)
-        troubles: list[str] = []
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith("data:") else None)
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda asked: problems.append(asked.url) if not asked.url.startswith("data:") else None)
         page.goto(path.as_uri())
-        page.troubles = troubles
+        page.problems = problems
         return page
 
     yield open_
     for page in pages:
-        assert page.troubles == [page.url]
+        assert page.problems == [page.url]
         page.close()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
 from harness.execution import fork_server
 from harness.execution.messages import Broken, Died, Done, Message, Usage, Warnings
@@ -42,7 +43,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def messages(target: str, **variables: str) -> list[Message]:
         log = tmp_path / "worker.log"
-        process = Process(f"targets:{target}", "a task", ["first", "second"], [Cpu()], variables, log, 60.0)
+        settings = WorkerSettings(env=variables, timeout_s=60.0)
+        process = Process(f"targets:{target}", "a task", ["first", "second"], [Cpu()], settings, log)
         try:
             return list(process.messages())
         finally:
@@ -71,9 +73,7 @@ def test_a_server_serves_the_processes_of_one_environment(start: Any) -> None:
 
 
 @pytest.mark.parametrize("lack", ["no such class", "no socket"])
-def test_a_process_is_spawned_where_there_can_be_no_server(
-    start: Any, monkeypatch: pytest.MonkeyPatch, lack: str
-) -> None:
+def test_a_process_is_spawned_if_there_can_be_no_server(start: Any, monkeypatch: pytest.MonkeyPatch, lack: str) -> None:
     if lack == "no such class":
         monkeypatch.delattr(fork_server.forkserver, "ForkServer")
     else:

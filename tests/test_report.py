@@ -39,7 +39,7 @@ def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def said(svg: Path | bytes) -> str:
+def text_of(svg: Path | bytes) -> str:
     """The texts of a chart: matplotlib draws them as shapes, and says what they are in comments."""
     text = svg.decode() if isinstance(svg, bytes) else svg.read_text(encoding="utf-8")
     return "\n".join(re.findall(r"<!-- (.*?) -->", text, re.DOTALL))
@@ -51,19 +51,19 @@ def written(folder: Path, document: dict[str, Any]) -> dict[str, str]:
     for name in CHARTS:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         ElementTree.parse(folder / f"{name}.svg")
-    return {name: said(folder / f"{name}.svg") for name in CHARTS}
+    return {name: text_of(folder / f"{name}.svg") for name in CHARTS}
 
 
 def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
     for name in CHARTS:
         assert (main_job.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (main_job.folder / f"{name}.svg").exists()
-    chart = said(main_job.folder / "comparison.svg")
+    chart = text_of(main_job.folder / "comparison.svg")
     for row in Comparison(main_job.results).rows:
         assert row["variant"] in chart
         assert formatting.latency(row) in chart
-    assert "dispatch" in said(main_job.folder / "timeline.svg")
-    assert "samples" in said(main_job.folder / "samples.svg")
+    assert "dispatch" in text_of(main_job.folder / "timeline.svg")
+    assert "samples" in text_of(main_job.folder / "samples.svg")
     assert (main_job.folder / "report.html").exists()
 
 
@@ -104,12 +104,12 @@ def test_a_report_is_made_again_from_results_alone(main_job: Ran, tmp_path: Path
     assert ran.status == 0, ran.err
     for name in ("comparison.csv", "operators.csv", "samples.csv", "comparison.md"):
         assert (folder / name).read_text() == (main_job.folder / name).read_text()
-    assert "no trace" in said(folder / "timeline.svg")
+    assert "no trace" in text_of(folder / "timeline.svg")
     assert (folder / "results.json").read_bytes() == (main_job.folder / "results.json").read_bytes()
 
 
 @pytest.mark.parametrize("arguments", [["missing"], [], ["one", "two"], ["--nonsense", "x"]])
-def test_a_wrong_command_is_told_in_a_line(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_wrong_command_is_an_error_of_one_line(tmp_path: Path, arguments: list[str]) -> None:
     ran = run(*arguments, cwd=tmp_path, module="harness.report")
     assert ran.status == 2
     assert ran.error.startswith("error: ")
@@ -123,7 +123,7 @@ def test_a_report_needs_no_torch() -> None:
 # Sentences
 
 
-def test_what_a_compiled_variant_does_is_said() -> None:
+def test_a_sentence_says_what_a_compiled_variant_does() -> None:
     known = {"device": "neuron", "device_gap_us": 400.0, "device_busy_us": 2000.0, "noise_floor": 0.02}
     naive = synthetic_results.row(
         "naive", 2520.0, device_executions=6, operator_calls=6, speedup=1.0, verdict="baseline", **known
@@ -155,7 +155,7 @@ def test_work_that_is_not_fused_is_called_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "said_of_it"),
+    ("known", "sentence"),
     [
         ({"status": "wrong", "reason": "off by 3."}, "x is wrong: off by 3."),
         ({"status": "failed", "reason": "KeyError: 'a' (prepare)"}, "x failed: KeyError: 'a' (prepare)."),
@@ -163,13 +163,13 @@ def test_work_that_is_not_fused_is_called_so() -> None:
         ({}, "x is not ranked: a call is as short as the loop around it."),
     ],
 )  # fmt: skip
-def test_what_is_not_ranked_is_said(known: dict, said_of_it: str) -> None:
+def test_a_sentence_says_why_a_variant_is_not_ranked(known: dict, sentence: str) -> None:
     naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
     rows = [naive, synthetic_results.row("x", 20.0, **known)]
-    assert summary.sentences(synthetic_results.comparison(rows)) == [said_of_it]
+    assert summary.sentences(synthetic_results.comparison(rows)) == [sentence]
 
 
-def test_an_interval_that_tells_nothing_is_not_spelled_out() -> None:
+def test_a_vague_interval_is_not_spelled_out() -> None:
     naive = synthetic_results.row("naive", 20.0, speedup=1.0, verdict="baseline")
     known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
     wild = synthetic_results.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
@@ -270,9 +270,9 @@ def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:
     assert figure is not None
     style.save(figure, tmp_path, "roofline")
     svg = (tmp_path / "roofline.svg").read_bytes()
-    assert "bound by memory at 10.0 GFLOP/s; peaks: a data sheet" in said(svg)
-    assert "naive: 10% of the bound" in said(svg)
-    assert "compiled: 20% of the bound" in said(svg)
+    assert "bound by memory at 10.0 GFLOP/s; peaks: a data sheet" in text_of(svg)
+    assert "naive: 10% of the bound" in text_of(svg)
+    assert "compiled: 20% of the bound" in text_of(svg)
     assert roofline.draw(synthetic_results.comparison(rows), tmp_path) is None  # no peaks
 
 
@@ -311,7 +311,7 @@ def test_crossovers_are_found_and_what_is_unclear_decides_nothing() -> None:
     assert sweep_report.crossovers(SweptRows(rows)) == [sentences[0].replace("512", "256")]
 
 
-def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
+def test_a_sweep_is_summarized_with_its_missing_cases(tmp_path: Path) -> None:
     rows, jobs = synthetic_results.sweep({"rows": [4, 1], "hidden": [1024, 256, 4096]}, ["float32", "float16"])
     for row in rows[:3]:
         row.update(dict.fromkeys(("latency_us", "speedup", "verdict")), status="missing", reason="not started")
@@ -326,7 +326,7 @@ def test_a_sweep_is_summed_up_and_its_holes_are_told(tmp_path: Path) -> None:
     for chart in ("sweep", "speedup"):
         ElementTree.parse(tmp_path / f"{chart}.svg")
         assert (tmp_path / f"{chart}.png").read_bytes().startswith(b"\x89PNG")
-    speedup = said(tmp_path / "speedup.svg")
+    speedup = text_of(tmp_path / "speedup.svg")
     assert "fused failed" in speedup
     assert "×" in speedup
     assert "compiled" in speedup
@@ -340,7 +340,7 @@ def test_a_sweep_without_any_result_is_drawn(tmp_path: Path) -> None:
     rows = [new | {"dim_hidden": row["dim_hidden"]} for new, row in zip(lost, rows, strict=True)]
     sweep_report.write(synthetic_results.sweep_report(tmp_path, rows, jobs))
     assert (tmp_path / "sweep.png").exists()
-    assert said(tmp_path / "speedup.svg").count("×") >= 4
+    assert text_of(tmp_path / "speedup.svg").count("×") >= 4
 
 
 def test_zeros_do_not_blank_a_logarithmic_axis(tmp_path: Path) -> None:

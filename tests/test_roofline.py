@@ -56,15 +56,15 @@ def test_a_logical_core_has_its_share_of_the_chip(
 
 
 def test_what_is_not_documented_stays_unknown() -> None:
-    assert roofline.given(settings(), NEURON.documented_peaks(settings(), {"name": "Trn9"}, "bfloat16")) is None
-    assert roofline.given(settings(), NEURON.documented_peaks(settings(), {"name": "Trn2"}, "float64")) is None
+    assert roofline.combined(settings(), NEURON.documented_peaks(settings(), {"name": "Trn9"}, "bfloat16")) is None
+    assert roofline.combined(settings(), NEURON.documented_peaks(settings(), {"name": "Trn2"}, "float64")) is None
     named = settings("roofline.chip=trn2")
     assert NEURON.documented_peaks(named, {"name": "Trn9"}, "bfloat16")["flops_per_s"] == pytest.approx(667e12 / 4)
 
 
 def test_what_the_user_gives_comes_first() -> None:
     known = {"flops_per_s": 1.0, "bytes_per_s": 2.0, "source": "measured"}
-    found = roofline.given(RooflineSettings(flops_per_s=9.0), known)
+    found = roofline.combined(RooflineSettings(flops_per_s=9.0), known)
     assert found == {"flops_per_s": 9.0, "bytes_per_s": 2.0, "source": "roofline.flops_per_s; measured"}
 
 
@@ -124,8 +124,8 @@ def test_a_busy_machine_is_measured_again_and_the_higher_peak_kept(
 def test_a_peak_is_work_over_the_time_of_the_fastest_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """2 n³ FLOPs of a product of n × n matrices, and each byte of a copy once read and once written."""
     sizes: list[int] = []
-    monkeypatch.setattr(peaks, "LEAST_BYTES", 1 << 20)
-    monkeypatch.setattr(peaks, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(peaks, "MIN_COPY_BYTES", 1 << 20)
+    monkeypatch.setattr(peaks, "MAX_COPY_BYTES", 1 << 20)
     monkeypatch.setattr(peaks, "_fastest", lambda call: 1e-3)
     assert peaks.copy_bandwidth(1 << 10) == pytest.approx(2 * (1 << 20) / 1e-3)
 
@@ -181,20 +181,20 @@ def halved(mode: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "message"),
     [
         (halved, "declares 4,096 FLOPs where torch counts 8,192"),
         ({"flops": 2 * 8 * 16 * 32, "bytes": 4 * 8 * 16}, "declares 512 bytes where the tensors of a call hold 3,584"),
         ({"flops": 2 * 8 * 16 * 32, "bytes": 3584}, None),
     ],
 )
-def test_declared_work_is_held_against_what_is_seen(work: Any, said: str | None) -> None:
+def test_declared_work_is_held_against_what_is_seen(work: Any, message: str | None) -> None:
     found = compare(
         variants={"product": product},
         inputs=(torch.randn(8, 16), torch.randn(16, 32)),
         work=work,
         overrides=[*BRIEF, "roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15"],
     )
-    doubts = [warning for warning in found.warnings if "op.work" in warning]
-    assert len(doubts) == (said is not None)
-    assert said is None or said in doubts[0]
+    warnings = [warning for warning in found.warnings if "op.work" in warning]
+    assert len(warnings) == (message is not None)
+    assert message is None or message in warnings[0]

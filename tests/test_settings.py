@@ -88,7 +88,7 @@ def test_one_object_holds_all_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"processes": 0}, "latency.processes=0: expected 1 or more"),
         ({"processes": 13}, "latency.max_processes=12: expected 13 or more"),
@@ -97,10 +97,10 @@ def test_one_object_holds_all_settings() -> None:
         ({"cache": "warmer"}, "latency.cache=warmer: unknown; did you mean warm? choices: cold, warm"),
     ],
 )
-def test_a_field_says_what_is_valid_for_it(changed: dict[str, Any], said: str) -> None:
+def test_a_field_says_what_is_valid_for_it(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         check(Settings(latency=replace(LatencySettings(), **changed)))
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_the_help_shows_every_key_with_its_comment(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_a_file_that_is_not_used_is_named(tmp_path: Path, sweep: list[str], capl
     latency = own_file(tmp_path, "latency/default.yaml", "seconds: 9\n")
     own_file(tmp_path, "profile/default.yaml", (directory() / "profile" / "default.yaml").read_text())
     own_file(tmp_path, "op/softmax.yaml", "dims: {rows: 9}\n")
-    said = say(["--config-dir", "conf", *sweep, "op=rmsnorm"], tmp_path)
-    assert said.measured == (2 if sweep else 1)
-    warnings = [line for line in said.err.splitlines() if "is not used" in line]
+    message = say(["--config-dir", "conf", *sweep, "op=rmsnorm"], tmp_path)
+    assert message.measured == (2 if sweep else 1)
+    warnings = [line for line in message.err.splitlines() if "is not used" in line]
     assert len(warnings) == 2
     for file, warning in zip((latency, own), sorted(warnings), strict=True):
         assert str(file) in warning
@@ -208,10 +208,12 @@ def test_the_small_programs_are_alike(name: str, monkeypatch: pytest.MonkeyPatch
             ended = main(arguments) if name in ("list", "new", "doctor") else main()
         except SystemExit as error:
             ended = error.code
-        said = capsys.readouterr()
+        message = capsys.readouterr()
         assert ended == status
         assert (
-            said.out.startswith(f"usage: python -m harness.{name}") if status == 0 else len(said.err.splitlines()) == 1
+            message.out.startswith(f"usage: python -m harness.{name}")
+            if status == 0
+            else len(message.err.splitlines()) == 1
         )
 
 

@@ -126,7 +126,7 @@ def test_the_whole_procedure_covers_as_often_as_it_says(tail: str, comparisons: 
             assert 0.94 < found.latency_coverage < 0.966, (deviation, budget)
 
 
-def test_coverage_is_lost_where_stopping_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coverage_is_lost_if_stopping_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the corrections are for: without them a nominal 95 % is 90 %."""
     monkeypatch.setattr(statistics, "STOPPING_CORRECTION", 0.0)
     monkeypatch.setattr(statistics, "FIRST_LOOK", 1.0)

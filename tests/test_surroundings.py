@@ -145,5 +145,5 @@ def test_a_quoted_text_is_read_as_it_is(text: str) -> None:
         ("latency.seconds=1e5", "latency.seconds=1e5"),
     ],
 )
-def test_numbers_are_quoted_where_a_text_is_meant(argument: str, written: str) -> None:
+def test_numbers_are_quoted_if_a_text_is_meant(argument: str, written: str) -> None:
     assert as_written(argument) == written

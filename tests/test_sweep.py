@@ -18,7 +18,7 @@ from in_process import say
 
 from harness.configuration.errors import UsageError
 from harness.configuration.overrides import quoted
-from harness.report.sweep_report import gather
+from harness.report.sweep_report import collect
 from harness.results import columns, plan, sweeps
 
 TWO = ("device=cpu", "variants=[naive,fused]", *QUICK)
@@ -80,7 +80,7 @@ def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["dtype=float32,bogus,bfloat16"], ["dtype=bogus", "float16"]),
         (["op=glob(x*)"], ["op=glob(x*)", "matches nothing", "rmsnorm"]),
@@ -96,10 +96,10 @@ def test_stdout_holds_the_table_and_stderr_no_progress(swept: Ran) -> None:
     ],
 )
 def test_an_impossible_sweep_is_refused_before_anything_runs(
-    tmp_path: Path, arguments: list[str], said: list[str]
+    tmp_path: Path, arguments: list[str], message: list[str]
 ) -> None:
     refusal = say(["-m", *TWO, *arguments], tmp_path).refusal
-    assert all(text in refusal for text in said), refusal
+    assert all(text in refusal for text in message), refusal
     assert not (tmp_path / "outputs").exists()
 
 
@@ -198,7 +198,7 @@ def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
     (copy / "002-rmsnorm-rows_4" / "results.json").unlink()
     cut = copy / "003-rmsnorm-rows_2" / "results.json"
     cut.write_bytes(cut.read_bytes()[:-100])
-    sweep = gather(copy)
+    sweep = collect(copy)
     assert [case.missing for case in sweep.cases] == [
         None,
         "not started",
@@ -236,16 +236,16 @@ def test_a_case_s_page_says_how_the_other_charts_are_drawn(swept: Ran) -> None:
 def test_results_of_another_version_are_named(copy: Path) -> None:
     results = copy / "000-softmax-rows_4" / "results.json"
     results.write_text(results.read_text().replace('"schema_version": 2', '"schema_version": 99', 1))
-    complaint = gather(copy).cases[0].missing
+    complaint = collect(copy).cases[0].missing
     assert complaint is not None
     assert "schema_version 99" in complaint
     whole = json.loads((copy / "sweep.json").read_text())
     (copy / "sweep.json").write_text(json.dumps({**whole, "schema_version": 99}))
     with pytest.raises(UsageError, match="schema_version 99"):
-        gather(copy)
+        collect(copy)
 
 
-def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
+def test_collecting_needs_no_comparison_csv(copy: Path) -> None:
     before = sweeps.read(copy).rows
     (copy / "000-softmax-rows_4" / "comparison.csv").unlink()
     after = sweeps.read(copy).rows
@@ -255,19 +255,19 @@ def test_gathering_needs_no_comparison_csv(copy: Path) -> None:
 def test_a_folder_of_something_else_is_refused(swept: Ran, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nothing", swept.cwd / swept.folder / "000-softmax-rows_4"):
         with pytest.raises(UsageError, match=r"sweep\.json"):
-            gather(folder)
+            collect(folder)
 
 
 def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None:
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "harness", "-m", "op.dims.hidden=32,64", *TWO]
     sweeps = [subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=-1) for _ in range(2)]
-    said = [sweep.communicate(timeout=120)[1] for sweep in sweeps]
-    assert [sweep.returncode for sweep in sweeps] == [0, 0], said
+    message = [sweep.communicate(timeout=120)[1] for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], message
     tables = list(tmp_path.glob("outputs/*/*/sweep.csv"))
     assert len(tables) == 2
     assert all(len(rows) == 4 and {row["status"] for row in rows} == {"ok"} for rows in map(table, tables))
-    assert any("waiting for it to end" in text for text in said)
+    assert any("waiting for it to end" in text for text in message)
 
 
 def test_state_does_not_leak_from_case_to_case(package: Path) -> None:

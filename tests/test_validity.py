@@ -86,7 +86,7 @@ def test_one_that_runs_no_operator_is_never_the_winner(ran: Ran) -> None:
     assert row["speedup"] == row["verdict"] == ""
 
 
-def test_the_good_rows_stand_and_the_exit_status_tells(ran: Ran) -> None:
+def test_the_good_rows_stand_and_the_exit_status_is_1(ran: Ran) -> None:
     assert ran.status == 1
     for name, calls in {"naive": "6", "fused": "1", "compiled": "1"}.items():
         assert ran.rows[name]["status"] == "ok"
@@ -108,7 +108,7 @@ def test_many_operators_are_bounded_with_a_warning(ran: Ran) -> None:
     assert ran.rows["two_thousand"]["operator_calls"] == "2001"
 
 
-def test_global_state_does_not_leak_and_is_told(ran: Ran) -> None:
+def test_global_state_does_not_leak_and_is_reported(ran: Ran) -> None:
     """It sets another default dtype and one thread in each of its calls; the others keep theirs."""
     measurement = next(row for row in ran.results["measurements"] if row["variant"] == "changes_global_state")
     assert any("number of threads" in note and "default dtype" in note for note in measurement["notes"])
@@ -170,7 +170,7 @@ def test_bfloat16_at_a_longer_reduction(tmp_path: Path) -> None:
     assert status == {"naive": "ok", "fused": "ok", "compiled": "ok", "scaled": "wrong"}
 
 
-def test_a_graph_break_stands_beside_the_row(tmp_path: Path) -> None:
+def test_a_graph_break_is_a_warning_of_its_row(tmp_path: Path) -> None:
     names = {"item": "item_in_the_middle", "broken": "break_in_the_middle", "strict": "break_in_the_middle"}
     ran = measure(
         tmp_path,

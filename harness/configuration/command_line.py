@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are UsageErrors, as all of the harness's are."""
+    """A parser whose errors are UsageErrors, as everywhere in the harness."""
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
@@ -24,9 +24,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def exit_status(main: Callable[P, int]) -> Callable[P, int]:
-    """A main function that ends in an exit status, whatever it raises: a line on stderr says what went wrong.
+    """Wraps a main function so that errors become a line on stderr and an exit status.
 
-    2 where the command is at fault, 1 where a file or folder is, 130 on Ctrl-C; else what the function returns.
+    2 if the command is at fault, 1 if a file or folder is, 130 on Ctrl-C; else what the function returns.
     """
 
     @wraps(main)
@@ -46,7 +46,7 @@ def exit_status(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def open_streams() -> None:
-    """Opens those of stdin, stdout and stderr that the shell has closed, and lets none refuse a character.
+    """Opens those of stdin, stdout and stderr that the shell has closed, and has all of them replace odd characters.
 
     Else the next files that are opened would take their numbers, and a text without an encoding would end the program.
     """
@@ -63,13 +63,13 @@ def open_streams() -> None:
 
 
 def usage_fault(error: UsageError) -> int:
-    """Says what is wrong with the command, in one line; returns the exit status, 2."""
+    """Prints what is wrong with the command, in one line; returns the exit status, 2."""
     print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
     return 2
 
 
 def flushed(status: int) -> int:
-    """The status, when all that was printed has been written: else 1, and what is wrong is said."""
+    """Flushes stdout; returns `status`, or at least 1 after an error, which is printed."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -78,11 +78,11 @@ def flushed(status: int) -> int:
 
 
 def cannot_write(error: OSError) -> int:
-    """Says what could not be read or written, `outputs/…: No space left on device`; returns the exit status, 1.
+    """Prints what could not be read or written, `outputs/…: No space left on device`; returns the exit status, 1.
 
-    What has no name is stdout: whatever the harness writes into a folder names its file.
+    An error without a file name is one of stdout: files that the harness writes are named in their errors.
     """
-    if not isinstance(error, BrokenPipeError):  # as of `| head`, which says nothing of it either
+    if not isinstance(error, BrokenPipeError):  # as of `| head`, after which programs end silently
         print(f"error: {error.filename or 'stdout'}: {error.strerror or error}", file=sys.stderr)
     if error.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else its last flush complains once more

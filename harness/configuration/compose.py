@@ -29,7 +29,8 @@ def composed(
 ) -> dict[str, Any]:
     """The configuration that these overrides give, as plain values; `folder` is searched as --config-dir is.
 
-    `warn` is called with what is chosen from `folder` and not used. Leaves a Hydra that runs in this process as it was.
+    `warn` is called with a sentence for each file of `folder` that is chosen but shadowed by the library's. Hydra's own
+    state in this process is left unchanged.
     Raises UsageError, as the command line would.
     """
     if folder is not None and not folder.is_dir():
@@ -42,9 +43,9 @@ def composed(
 
 
 def explained(error: Exception, arguments: Sequence[str]) -> UsageError:
-    """One line for what Hydra says of a command line; it names the argument at fault.
+    """Hydra's error about a command line in one line, which names the argument at fault.
 
-    Some of its messages name none. Then each argument is tried by itself.
+    Some of Hydra's messages name none. Then each argument is tried by itself.
     """
     folders = [folder for folder in config_dirs(arguments) if folder.is_dir()]
     wrong = as_usage_error(error, folders)
@@ -68,23 +69,24 @@ def _refused(argument: str, folders: Sequence[Path]) -> bool:
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
-    """The configuration, which is changed, without Hydra's own section."""
+    """Removes Hydra's own section from the configuration, in place, and returns it."""
     with flag_override(config, ["struct", "readonly"], False):
         del config["hydra"]
     return config
 
 
 def shadowed(hydra: Any) -> list[str]:
-    """A sentence for each file of the user's folders that is chosen, and not used: the library's stands before it.
+    """A sentence for each file of the user's folders that is chosen but shadowed by one of the library.
 
-    `hydra` is that section of a composed configuration.
+    `hydra` is the section of this name in a composed configuration.
     """
     sources = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
     folders = [folder for folder in sources if folder.resolve() != directory().resolve()]
     sentences = []
     for folder in folders:
         for group, option in hydra.runtime.choices.items():
-            own, library = (base / group / f"{option}.yaml" for base in (folder, directory()))
+            own = folder / group / f"{option}.yaml"
+            library = directory() / group / f"{option}.yaml"
             if own.is_file() and library.is_file() and own.read_bytes() != library.read_bytes():
                 sentences.append(
                     f"{group}={option}: {own} is not used, since the harness's own {group}/{option}.yaml stands before "

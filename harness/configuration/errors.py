@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one line that names the key, the value and the choices."""
+"""Errors that the user can fix: one line that names the key, the value and the choices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unknown_key(prefix: str, missing: str, names: Iterable[str]) -> UsageError:
 
 
 def one_line(error: BaseException | str) -> str:
-    """The first line of a message that says something, printable and of a length that a table can bear."""
+    """The first non-empty line of a message, made printable and cut to LONGEST characters."""
     try:
         text = str(error)
     except BaseException:  # an exception's own __str__ may raise

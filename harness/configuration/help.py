@@ -1,6 +1,6 @@
 """The help of the command line: examples, operations, groups, and the keys with their comments as conf/ has them.
 
-Hydra's own --help composes the configuration and copies it for every group, which takes as long as all else.
+Hydra's own --help composes the configuration and copies it for every group, which takes as long as everything else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the harness uses of Hydra beyond its documented API, each with what happens where a version lacks it.
+"""Undocumented names of Hydra that the harness uses, each with a fallback for versions that lack it.
 
-`tests/test_errors.py` has the contract, and names what has moved. All else that the harness imports is documented.
+`tests/test_errors.py` tests that each name still exists. Everything else that the harness imports is documented.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from yaml import YAMLError
 
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
 
-FULL_ERROR = "HYDRA_FULL_ERROR"  # with it, hydra.main raises what it would otherwise print over several lines
+FULL_ERROR = "HYDRA_FULL_ERROR"  # set to 1, hydra.main raises errors instead of printing them over several lines
 SINGLETONS = ("hydra.core.global_hydra:GlobalHydra", "hydra.version:VersionBase", "hydra.core.utils:JobRuntime")
 BASIC_LAUNCHER = "basic"  # the option of hydra/launcher that runs all jobs in this process, one after the other
 
@@ -67,8 +67,8 @@ def parser_errors() -> Iterator[None]:
 def isolated() -> Iterator[None]:
     """Lets a configuration be composed in a process whose own Hydra must be left as it was.
 
-    Hydra keeps singletons, which have no public way to be put back without deep copies. Where they have moved, the
-    caller's own Hydra is initialised anew, and only a program that uses Hydra itself would see that.
+    Hydra keeps singletons, which have no public way to be put back without deep copies. If they have moved, the
+    caller's own Hydra is initialized again, which only a program that uses Hydra itself would notice.
     """
     try:
         instances: dict[type, Any] = importlib.import_module("hydra.core.singleton").Singleton._instances
@@ -90,9 +90,9 @@ def _split(paths: tuple[str, ...]) -> list[list[str]]:
 
 
 def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError:
-    """One line for what Hydra or OmegaConf says in several; where a message reads otherwise, its own first line.
+    """An error of Hydra or OmegaConf as one line; the first line of the message if its form is not known.
 
-    `folders` are the user's own folders of configuration, in whose files the place is sought.
+    `folders` are the user's own folders of configuration, which are searched for the key at fault.
     """
     if isinstance(error, YAMLError):
         return UsageError(f"{' '.join(str(error).split())}: not valid YAML")
@@ -113,7 +113,7 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
         return _not_text(file[1] if file else None, not_text[1] or "null", folders)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _no_such_key(cause)
-    text = _said(error)
+    text = _message(error)
     if isinstance(cause, OmegaConfBaseException):
         override = OVERRIDE.search(text)
         key = override[1] if override else cause.full_key
@@ -136,8 +136,8 @@ def _unknown_option(group: str, name: str, options: Sequence[str], folders: Sequ
     return UsageError(f"{group}={name}: unknown; {own} is found with --config-dir conf, before the overrides")
 
 
-def _said(error: Exception) -> str:
-    """The first line of a message, the second too where the first one announces it; an unexpected error's type."""
+def _message(error: Exception) -> str:
+    """The first line of a message, the second too if the first one announces it; an unexpected error's type."""
     lines = str(error).splitlines()
     text = one_line(" ".join(lines[: 1 + lines[0].endswith(":")]) if lines else error)
     expected = isinstance(error, (HydraException, OmegaConfBaseException, ValueError))
@@ -145,7 +145,7 @@ def _said(error: Exception) -> str:
 
 
 def _no_such_key(cause: OmegaConfBaseException) -> UsageError:
-    """The innermost mapping that exists says which names would have fitted."""
+    """The error for an unknown key, with the names in the innermost mapping that exists as choices."""
     parent = cause.parent_node
     names = [str(name) for name in parent] if isinstance(parent, Container) else []
     prefix, _, missing = (cause.full_key or str(cause.key)).rpartition(".")
@@ -168,9 +168,9 @@ def _unquoted(node: yaml.Node | None) -> list[str]:
         return [name for item in node.value for name in _unquoted(item)]
     if not isinstance(node, yaml.MappingNode):
         return []
-    found = []
+    names = []
     for key, value in node.value:
         if key.style is None and (not key.tag.endswith(":str") or NUMBER.fullmatch(key.value)):
-            found.append(key.value or "''")
-        found += _unquoted(value)
-    return found
+            names.append(key.value or "''")
+        names += _unquoted(value)
+    return names

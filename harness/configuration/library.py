@@ -1,4 +1,4 @@
-"""The library's own functions, `variants.OP.NAME`: importable whatever the user's folders are called."""
+"""The library's own functions, `variants.OP.NAME`, importable even if the user has a package of that name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / PACKAGE
 def import_library() -> None:
     """Lets the library's modules be imported from `variants`, before those of a package of the user's of that name.
 
-    A folder or file called `variants` where Python looks first would hide them; what it has besides stays importable.
+    A folder or file called `variants` where Python looks first would hide them; its other modules stay importable.
     """
     try:
         package = importlib.import_module(PACKAGE)
@@ -27,9 +27,9 @@ def import_library() -> None:
 
 
 def hidden(op: Mapping[str, Any]) -> list[str]:
-    """A sentence for each file of the user's that hides behind a module of the library which an operation names.
+    """A sentence for each file of the user that is shadowed by a module of the library which an operation uses.
 
-    `op` is that section of the configuration.
+    `op` is the section of this name in the configuration.
     """
     variants = [value.get("fn") for value in op["variants"].values()]
     functions = [str(function) for function in (op["inputs"], op["reference"], op.get("work"), *variants)]

@@ -60,7 +60,7 @@ class Operation:
     work: Function | None
     baseline: str
     variants: tuple[Variant, ...]
-    tolerance: float = 1.0  # widens the allowed error of a long chain of roundings
+    tolerance: float = 1.0  # a factor on the allowed error, above 1 for long chains of roundings
 
     def variant(self, name: str) -> Variant:
         """The variant called `name`."""
@@ -69,7 +69,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class CaseKey:
-    """What makes a case the same as one of another run, and its name for people."""
+    """A case's identity, equal for the same case of another run, and its name for people."""
 
     op: str
     dims: tuple[tuple[str, int], ...]
@@ -118,14 +118,14 @@ class Case:
 def resolve(function: Function, key: str) -> Callable[..., Any]:
     """The function that a dotted path names; `key` is the configuration key it came from.
 
-    Raises UsageError where the path does not lead to something that can be called.
+    Raises UsageError if the path does not lead to something that can be called.
     """
     if not isinstance(function, str):
         return function
     try:
         if function.partition(".")[0] == library.PACKAGE:
             library.import_library()
-        found = pkgutil.resolve_name(function)
+        value = pkgutil.resolve_name(function)
     except ModuleNotFoundError as error:
         raise UsageError(f"{key}={function}: {_missing_module(function, error)}") from error
     except AttributeError as error:
@@ -134,23 +134,25 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
         BaseException
     ) as error:  # whatever the module does when imported, which is in a process that no Ctrl-C reaches
         raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
-    if not callable(found):
-        raise UsageError(f"{key}={function}: a {type(found).__name__}, which cannot be called")
-    return found
+    if not callable(value):
+        raise UsageError(f"{key}={function}: a {type(value).__name__}, which cannot be called")
+    return value
 
 
 def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...]:
     """The operation's inputs on the CPU, as its `inputs` function returns them.
 
-    Raises UsageError, naming the file, where that function does not fit its dims or raises.
+    Raises UsageError, naming the file, if that function does not fit its dims or raises.
     """
     function = resolve(operation.inputs, "op.inputs")
-    made = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
-    return made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
+    inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    if isinstance(inputs, list):
+        return tuple(inputs)
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mapping[str, float] | None:
-    """FLOPs and bytes that the operation must do and move, or None where it declares none."""
+    """FLOPs and bytes that the operation must do and move, or None if it declares none."""
     if operation.work is None:
         return None
     function = resolve(operation.work, "op.work")
@@ -158,16 +160,17 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
     where = f"op.work={describe(function)}"
     if not isinstance(work, Mapping) or not {"flops", "bytes"} <= set(work):
         raise UsageError(f"{where}: returned {one_line(repr(work))}, not a dict with flops and bytes")
-    for key, least in (("flops", 0), ("bytes", 1)):
-        if not isinstance(work[key], (int, float)) or not least <= work[key] < math.inf:
-            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {least} or more")
+    for key, minimum in (("flops", 0), ("bytes", 1)):
+        if not isinstance(work[key], (int, float)) or not minimum <= work[key] < math.inf:
+            raise UsageError(f"{where}: returned {key}={one_line(repr(work[key]))}, not a number of {minimum} or more")
     return {"flops": float(work["flops"]), "bytes": float(work["bytes"])}
 
 
 def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
-    """Calls a function of the operation's author with those of the `offered` arguments that it names.
+    """Calls a function of the operation's author with those of the `offered` arguments that are its parameters.
 
-    Every dim must be taken; `dtype`, `generator` and `mode` are passed where asked for.
+    Every dim must be taken; `dtype`, `generator` and `mode` are optional. `key` names the function in errors. Raises
+    UsageError if the parameters do not fit, or if the function raises.
     """
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
@@ -175,9 +178,9 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
     unmet = [p.name for p in parameters if p.name in named and p.default is p.empty and p.name not in offered]
     unused = [dim for dim in operation.dims if dim not in named and not takes_all]
     if unmet or unused:
-        trouble = f"asks for {', '.join(unmet)}" if unmet else f"does not take {', '.join(unused)}"
+        problem = f"asks for {', '.join(unmet)}" if unmet else f"does not take {', '.join(unused)}"
         dims = ", ".join(operation.dims)
-        raise UsageError(f"{key}={describe(function)}: {trouble}; the dims of {operation.name} are {dims}")
+        raise UsageError(f"{key}={describe(function)}: {problem}; the dims of {operation.name} are {dims}")
     arguments = {name: value for name, value in offered.items() if takes_all or name in named}
     try:
         return function(**arguments)
@@ -186,7 +189,7 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
 
 
 def describe(function: Callable[..., Any]) -> str:
-    """Where a function stands: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
+    """A function's name and place: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
     name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
     code = getattr(function, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
@@ -200,7 +203,7 @@ def _missing_module(path: str, error: ModuleNotFoundError) -> str:
 
 
 def _missing_attribute(path: str) -> str:
-    """Names the longest part that imports, and what it offers."""
+    """Names the longest part of a path that imports, and the functions there."""
     parts = path.replace(":", ".").split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:

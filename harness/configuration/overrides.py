@@ -1,4 +1,4 @@
-"""Overrides: the arguments of a command line in Hydra's grammar, written so that they are read as they are meant."""
+"""Overrides: command-line arguments in Hydra's grammar, quoted so that Hydra reads texts as texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LITERAL = re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)(e[-+]?\d[\d_]*)?|[-
 
 
 def quoted(text: object) -> str:
-    """A text as a value of an override, in quotes where it needs them."""
+    """A text as a value of an override, in quotes if it needs them."""
     plain = str(text)
     if PLAIN.fullmatch(plain) and plain.lower() not in RESERVED:
         return plain
@@ -28,14 +28,14 @@ def assignment(key: str, value: object) -> str:
 
 
 def as_written(argument: str) -> str:
-    """An argument whose numbers and truth values are put in quotes, where its key holds names or texts.
+    """An argument whose numbers and truth values are put in quotes, if its key holds names or texts.
 
     Hydra reads 1e5, 1_000 and true as values, and what was written is lost: worker.env.B=1e5 would set 100000.0.
     """
     key, equals, value = argument.partition("=")
     if not equals or not TEXTS.fullmatch(key) or re.search(r"['\"{}()$\\]", value):
         return argument
-    return f"{key}={WORD.sub(lambda found: _literal(found[0]), value)}"
+    return f"{key}={WORD.sub(lambda word: _literal(word[0]), value)}"
 
 
 def _literal(word: str) -> str:
@@ -49,10 +49,10 @@ def config_flags(arguments: Sequence[str]) -> list[str]:
 
 def config_dirs(arguments: Sequence[str]) -> list[Path]:
     """The folders that --config-dir names on a command line."""
-    found = []
+    folders = []
     for flag, value in zip(arguments, [*arguments[1:], ""], strict=False):
         if flag in ("--config-dir", "-cd") and value:
-            found.append(Path(value))
+            folders.append(Path(value))
         elif flag.startswith(("--config-dir=", "-cd=")):
-            found.append(Path(flag.partition("=")[2]))
-    return found
+            folders.append(Path(flag.partition("=")[2]))
+    return folders

@@ -63,7 +63,7 @@ ConfigStore.instance().store(name="schema", node=_schema())
 
 
 def directory() -> Path:
-    """The folder of the configuration: inside the package when installed, beside it in a checkout."""
+    """The folder of the configuration: inside the package when installed, next to it in a checkout."""
     installed = Path(__file__).parent / "conf"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "conf"
 

@@ -1,7 +1,6 @@
 """Settings: how a case is measured, apart from what is measured; each key with its type, default and valid values.
 
-A new key is a field here and a line of conf/, which has its comment. conf/ repeats the defaults, and a test holds both
-together.
+A new key is a field here and a line with a comment in conf/. conf/ repeats the defaults; a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ LOCKS = ("wait", "fail", "none")
 DOCTOR = ("refuse", "warn")
 CACHES = ("warm", "cold")
 
-VALID = "valid"  # the field's metadata under which its Valid stands
+VALID = "valid"  # the key in a field's metadata that holds its Valid
 
 
 @dataclass(frozen=True)
 class Valid:
-    """What a value must be; None is valid wherever the type allows it.
+    """The valid values of a field; None is valid if the type allows it.
 
     A bound or the choices may also be the name of another field of the same section.
     """
@@ -37,12 +36,12 @@ class Valid:
 
 
 def setting(default: Any, **rules: Any) -> Any:
-    """A dataclass field with a default, and what is valid for it as the arguments of `Valid`."""
+    """A dataclass field with a default; `rules` are the arguments of `Valid`."""
     return field(default=default, metadata=valid(**rules))
 
 
 def valid(**rules: Any) -> dict[str, Valid]:
-    """The metadata of a field: what is valid for it, as the arguments of `Valid`."""
+    """The metadata of a field; `rules` are the arguments of `Valid`."""
     return {VALID: Valid(**rules)}
 
 
@@ -93,7 +92,7 @@ def _variables(key: str, values: Mapping[Any, Any]) -> None:
             raise UsageError(f"{key}.{name}: not the name of an environment variable")
         if isinstance(value, (dict, list)):
             raise UsageError(f"{key}.{name}={value}: expected a single value")
-        if isinstance(value, (bool, float)):  # true, yes, on; 1e5, 100000.0: which of them was written is lost
+        if isinstance(value, (bool, float)):  # true or yes or on, 1e5 or 100000.0: YAML does not keep which was written
             raise UsageError(f"{key}.{name}={value}: quote it in YAML, so that it is passed on as it is written")
         if "\0" in str(value):
             raise UsageError(f"{key}.{name}: holds a zero byte, which no environment variable can")
@@ -127,7 +126,7 @@ class ProfileSettings:
 
 @dataclass
 class LatencySettings:
-    """How long latency is sampled, and what is claimed from it."""
+    """How long latency is sampled, and which differences are claimed."""
 
     processes: int = setting(5, minimum=1)
     max_processes: int = setting(12, minimum="processes")
@@ -149,7 +148,7 @@ class WorkerSettings:
 
 @dataclass
 class RooflineSettings:
-    """What the device can do at its best; what is not given here is measured on the CPU, and unknown elsewhere."""
+    """The device's peaks; those not given here are measured on the CPU, and unknown elsewhere."""
 
     flops_per_s: float | None = setting(None, above=0)
     bytes_per_s: float | None = setting(None, above=0)
@@ -161,7 +160,7 @@ class RooflineSettings:
 
 @dataclass
 class ReportSettings:
-    """What is made of the results for people."""
+    """The report of the results."""
 
     charts: list[str] | None = None
 

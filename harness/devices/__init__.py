@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def device(name: str, configs: DeviceConfigs) -> Device:
-    """The device called `name`, with its settings, whether or not it is there. Raises UsageError for an unknown one."""
+    """The device called `name`, with its settings, present or not. Raises UsageError for an unknown name."""
     if name not in configs:
         raise unknown("device", name, configs)
-    made: Device = pkgutil.resolve_name(configs[name].path)(configs[name].settings)
-    return made
+    instance: Device = pkgutil.resolve_name(configs[name].path)(configs[name].settings)
+    return instance
 
 
 def ordered(configs: DeviceConfigs) -> list[Device]:
@@ -29,7 +29,7 @@ def ordered(configs: DeviceConfigs) -> list[Device]:
 def candidates(name: str, configs: DeviceConfigs) -> list[Device]:
     """The devices that a run may get: the one it names, or for `auto` all whose package is installed, in order.
 
-    Which of them is there is known only where torch is imported.
+    Which of them is present is known only after torch is imported.
     """
     if name != AUTO:
         return [device(name, configs)]
@@ -48,7 +48,7 @@ def passed_over(name: str, chosen: Device, configs: DeviceConfigs) -> list[str]:
 def choose(name: str, configs: DeviceConfigs) -> Device:
     """The device that the run names, or for `auto` the first that is there.
 
-    Raises UsageError, which says what was looked for and what to do, where a named device is not there.
+    Raises UsageError, which says what was looked for and what to do, if a named device is not there.
     """
     if name == AUTO:
         return first(candidates(name, configs))
@@ -60,9 +60,9 @@ def choose(name: str, configs: DeviceConfigs) -> Device:
     return chosen
 
 
-def first(known: Sequence[Device]) -> Device:
-    """The first of these devices that is there; raises UsageError where none is."""
-    for found in known:
-        if found.absence() is None:
-            return found
-    raise UsageError(f"device=auto: none is there of {', '.join(found.name for found in known)}")
+def first(devices: Sequence[Device]) -> Device:
+    """The first of these devices that is there; raises UsageError if none is."""
+    for candidate in devices:
+        if candidate.absence() is None:
+            return candidate
+    raise UsageError(f"device=auto: none is there of {', '.join(candidate.name for candidate in devices)}")

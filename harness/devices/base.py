@@ -1,7 +1,7 @@
-"""Device: all that measuring needs to know of a device; the defaults are a host's. Imports no torch until asked.
+"""Device: the interface to a device, with a host's defaults. Imports torch within methods alone.
 
-A device is one file with a subclass of Device. The command line asks it how to start, lock and check a measuring
-process before torch is imported, so that torch is imported within methods alone.
+A device is one file with a subclass of Device. The command line, which imports no torch, asks it how to start, lock and
+check a measuring process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Pair:
-    """A device profile and the graph that decodes it; without a `neff` none of its hash is there."""
+    """A device profile and the graph that decodes it; `neff` is None if no graph of its hash was captured."""
 
     ntff: str
     neff: str | None
@@ -44,13 +44,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Capture:
-    """What one variant's profile left; paths are relative to `folder`, and that to the run's folder."""
+    """The files of one variant's profile; paths are relative to `folder`, and that to the run's folder."""
 
     folder: str
     files: list[Artefact]
     pairs: list[Pair]  # of the NTFFs whose names carry a hash; one of a whole session goes with every NEFF
     empty: bool  # the profiler wrote nothing at all
-    troubles: list[str]  # what is missing, why, and what that costs
+    problems: list[str]  # what is missing, why, and what that costs
     commands: list[str]  # to be run in the run's folder
     decodable: bool  # whether the device's tools can sum it up
     viewing: str  # how the files are viewed, in Markdown
@@ -58,10 +58,10 @@ class Capture:
 
 @dataclass(frozen=True)
 class Summary:
-    """Activity in a capture, by column; without `metrics`, `trouble` says why and what to do."""
+    """Activity in a capture, by column; without `metrics`, `problem` says why and what to do."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    trouble: str | None = None
+    problem: str | None = None
     timed_out: bool = False
 
 
@@ -75,9 +75,9 @@ class Device:
 
     name: str
     order: int  # the place in which `device=auto` looks for it; the lowest that is there is taken
-    package: str | None = None  # what is installed for this device alone, beside torch
-    accelerator = True  # has a clock and memory of its own, and runs what it is given while the host goes on
-    start_method = "forkserver"  # of measuring processes; spawn where importing torch opens the device
+    package: str | None = None  # what is installed for this device alone, in addition to torch
+    accelerator = True  # has a clock and memory of its own, and runs asynchronously to the host
+    start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
     pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
     spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
@@ -85,26 +85,26 @@ class Device:
     Settings: type = NoSettings  # a dataclass: the section of the configuration by the device's name
 
     def __init__(self, settings: Any = None):
-        """`settings` is an instance of `Settings`; the defaults where it is None."""
+        """`settings` is an instance of `Settings`; the defaults if it is None."""
         self.settings: Any = self.Settings() if settings is None else settings
 
     # Before torch is imported
 
     @property
     def label(self) -> str:
-        """What tables and charts call it, as torch.profiler does: CUDA, NEURON."""
+        """Its name in tables and charts, as torch.profiler does: CUDA, NEURON."""
         return self.name.upper()
 
     def installed(self) -> bool:
-        """Whether the device may be there, as far as installed packages tell without importing any."""
+        """Whether the device may be present, judged by installed packages alone, without importing any."""
         return self.package is None or preflight.installed(self.package)
 
     def scopes(self) -> tuple[str, ...]:
-        """What a run locks, by name: the host, whose load shows in every latency, and the device."""
+        """The names that a run locks: the host, whose load shows in every latency, and the device."""
         return ("host", self.name) if self.accelerator else ("host",)
 
     def preflight(self, environment: Mapping[str, str], variants: Sequence[Variant] = ()) -> list[Finding]:
-        """What can be known at no cost to spoil a measurement of `variants` with the variables of `environment`."""
+        """Findings, from checks that cost nothing, that spoil a measurement of `variants` under `environment`."""
         return preflight.variables(self.spoiling, environment)
 
     def tools(self) -> list[Tool]:
@@ -112,14 +112,14 @@ class Device:
         return [preflight.compiler()]
 
     def artefacts(self, folder: Path, run: Path, title: str) -> Capture | None:
-        """What the profiler left in `folder`, below the `run`'s, besides its trace; None where it leaves no more.
+        """The profiler's files in `folder`, below the `run`'s; None for a device that writes only a trace.
 
         `title` is what the device's own tools will call the profile.
         """
         return None
 
     def summarize(self, folder: Path) -> Summary:
-        """What the device's own tools make of the capture in `folder`; never raises."""
+        """The summary of the capture in `folder` by the device's own tools; never raises."""
         return Summary()
 
     def documented_peaks(self, settings: RooflineSettings, facts: Mapping[str, Any], dtype: str) -> dict[str, Any]:
@@ -142,20 +142,20 @@ class Device:
         }
 
     def share_of_chip(self, chip: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, str]:
-        """The share of its chip's peaks that the device has, and how the share was come by."""
+        """The share of its chip's peaks that the device has, and an assumption to add to their source (or "")."""
         return 1.0, ""
 
     # Where torch is imported
 
     def absence(self) -> str | None:
-        """Why the device cannot be used: what was looked for, and what to do. None: it can."""
+        """Why the device cannot be used, and what to do; None if it can."""
         raise NotImplementedError
 
     def open(self) -> None:
-        """Takes the device; raises UsageError, which says what to do, where it is there but cannot be used."""
+        """Takes the device; raises UsageError, which says what to do, if it is there but cannot be used."""
 
     def limits(self) -> list[str]:
-        """What this installation cannot tell of a measurement: a line each."""
+        """A line for each thing that this installation cannot measure."""
         return []
 
     def torch_device(self) -> torch.device:
@@ -184,13 +184,13 @@ class Device:
             torch.get_device_module(self.torch_device()).set_rng_state(own)
 
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
-        """What torch.profiler records."""
+        """The activities that torch.profiler records."""
         import torch
 
         return [torch.profiler.ProfilerActivity.CPU]
 
     def profiler_arguments(self, folder: Path) -> tuple[dict[str, Any], list[str]]:
-        """Arguments for torch.profiler.profile besides the schedule, and notes on what had to be left out."""
+        """Further arguments for torch.profiler.profile, and notes on those that had to be left out."""
         return {}, []
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
@@ -202,14 +202,14 @@ class Device:
             path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
 
     def compile_arguments(self) -> dict[str, Any]:
-        """What torch.compile is given unless a variant says otherwise."""
+        """Default arguments of torch.compile, which a variant can override."""
         return {"backend": "inductor", "dynamic": False}
 
     def reset_peak_memory(self) -> None:
         """Starts a new peak."""
 
     def peak_memory(self) -> int | None:
-        """The most bytes allocated since the last reset, or None where the device does not tell."""
+        """The most bytes allocated since the last reset, or None if the device does not report it."""
         return None
 
     def allocated_memory(self) -> int:
@@ -224,7 +224,7 @@ class Device:
         return []
 
     def missing_time(self) -> str:
-        """The likely cause and the remedy where a profile has no device time."""
+        """The likely cause and the remedy if a profile has no device time."""
         return "the profiler recorded no device time"
 
     def last_level_cache(self) -> int:
@@ -232,11 +232,11 @@ class Device:
         return 64 << 20
 
     def describe(self) -> dict[str, Any]:
-        """What is known of the hardware; `name` is the hardware's own."""
+        """Facts about the hardware, by name; `name` is the hardware's own."""
         return {"name": self.name}
 
     def facts(self) -> dict[str, Any]:
-        """What results say of the device: its hardware, and what readers of results need to know of its kind."""
+        """The device in results.json: its hardware, and the properties of its kind that reports need."""
         return {
             **self.describe(),
             "device": self.name,

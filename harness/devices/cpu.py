@@ -32,7 +32,7 @@ class Cpu(Device):
 
         return {
             "name": model(),
-            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "cores": cores(),
             "threads": torch.get_num_threads(),
             "capability": torch.backends.cpu.get_cpu_capability(),
         }
@@ -42,6 +42,11 @@ def _size(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     text = text.strip()
     return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
+
+
+def cores() -> int | None:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def model() -> str:

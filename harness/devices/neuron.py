@@ -1,6 +1,6 @@
 """AWS Trainium through TorchNeuron: NeuronConfig, NeuronProfiler, torch.neuron, and what spoils a measurement there.
 
-Written against the documented contract of torch-neuronx 2.13; docs/neuron.md tells fact from assumption.
+Written against the documentation of torch-neuronx 2.13; docs/neuron.md lists what is documented and what is assumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
-EAGER = "a graph that fails is run eagerly under the compiled name, and nothing tells of it"
+EAGER = "a graph that fails is run eagerly under the compiled name, without a warning"
 FALLBACK = "fallback_execution"  # an option of torch.compile's back end
 
 VARIABLES = (
@@ -46,7 +46,7 @@ VARIABLES = (
 
 @dataclass
 class NeuronSettings:
-    """What NeuronConfig is made from; an argument that torch-neuronx does not know is dropped."""
+    """The arguments of NeuronConfig; one that torch-neuronx does not know is dropped."""
 
     modes: list[str] = field(default_factory=lambda: ["DEVICE", "RUNTIME"], metadata=valid(choices=PROFILE_MODES))
     max_events_per_nc: int | None = None
@@ -75,8 +75,8 @@ class Neuron(Device):
 
     def __init__(self, settings: NeuronSettings | None = None) -> None:
         super().__init__(settings)
-        self._untimed = ""  # why no operator can carry device time, where that is known beforehand
-        self._ask_explorer = True  # until it has taken too long
+        self._untimed = ""  # why no operator can have device time, if known in advance
+        self._ask_explorer = True  # False after it has timed out
 
     @property
     def _runtime(self) -> Any:
@@ -153,12 +153,13 @@ class Neuron(Device):
             raise UsageError(f"device=neuron: the NeuronCore does not open: {one_line(error)}; {HELD}") from error
 
     def limits(self) -> list[str]:
-        package, found = importlib.import_module("torch_neuronx"), []
+        package = importlib.import_module("torch_neuronx")
+        limits = []
         if not hasattr(package, "get_fallback_ops"):
-            found.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
+            limits.append("has no get_fallback_ops: an operator that falls back to the CPU goes unseen")
         if self.peak_memory() is None:
-            found.append("does not tell memory statistics: peak memory stays empty")
-        return [f"torch-neuronx {version()} {limit}; a later version may" for limit in found]
+            limits.append("reports no memory statistics: peak memory stays empty")
+        return [f"torch-neuronx {version()} {limit}; a later version may" for limit in limits]
 
     def synchronize(self) -> None:
         self._runtime.synchronize()
@@ -186,9 +187,9 @@ class Neuron(Device):
         ]
 
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
-        self._profiler.export_trace(profile)  # writes trace.json beside the runtime's own files
+        self._profiler.export_trace(profile)  # writes trace.json next to the runtime's own files
         written = sorted(folder.rglob(TRACE), key=lambda path: path.stat().st_mtime_ns)
-        if not written:  # a capture that failed: torch's part of the profile is still to be had
+        if not written:  # a capture that failed: torch's part of the profile can still be exported
             super().export(profile, folder)
         elif written[-1].parent != folder:
             shutil.copyfile(written[-1], folder / TRACE)
@@ -275,7 +276,7 @@ def _accepted(make: Any, arguments: dict[str, Any]) -> tuple[Any, list[str]]:
 
 
 def _refused(message: str, names: list[str]) -> list[str]:
-    """Those of the names that a TypeError says are not known: Python names one, pybind11 lists what it would take."""
+    """The names that a TypeError calls unknown: Python names one, pybind11 lists the valid ones."""
     python = re.search(r"unexpected keyword argument '?(\w+)'?", message)
     if python is not None:
         return [name for name in names if name == python[1]]

@@ -1,4 +1,4 @@
-"""The files that Neuron's profiler left of one variant, what fails among them, and how they are viewed."""
+"""The files that Neuron's profiler wrote for one variant, what is missing, and the commands to view them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VIEWING = (
 
 
 def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capture:
-    """Takes stock of `folder`, which lies below the `run`'s; `modes` are those of ProfileMode that were asked for.
+    """Lists the files of `folder`, which lies below the `run`'s; `modes` are the names of the requested ProfileModes.
 
     `title` is what Neuron Explorer will call the profile.
     """
@@ -43,31 +43,31 @@ def inventory(folder: Path, run: Path, modes: Sequence[str], title: str) -> Capt
         files=files,
         pairs=pairs,
         empty=not files and bool(modes),
-        troubles=_troubles(files, pairs, modes),
+        problems=_problems(files, pairs, modes),
         commands=_commands(folder.relative_to(run), files, pairs, title),
-        # to sum it up takes a device profile with contents, and a graph to decode it by
+        # needs a device profile that is not empty, and a graph to decode it
         decodable=any(file.bytes for file in _with(files, ".ntff")) and bool(_with(files, ".neff")),
         viewing=VIEWING,
     )
 
 
-def _troubles(files: list[Artefact], pairs: list[Pair], modes: Sequence[str]) -> list[str]:
+def _problems(files: list[Artefact], pairs: list[Pair], modes: Sequence[str]) -> list[str]:
     if not files and modes:
         return [
             "empty capture: the profiler left no file, since it did not start or nothing ran on the core; there is "
             f"nothing to view; see that no other profiler runs, and {RECAPTURE}"
         ]
-    device = _device_trouble(files) if "DEVICE" in modes else None
-    system = _system_trouble(files) if "RUNTIME" in modes else None
+    device = _device_problem(files) if "DEVICE" in modes else None
+    system = _system_problem(files) if "RUNTIME" in modes else None
     stray = [Path(pair.ntff).name for pair in pairs if pair.neff is None and _with(files, ".neff")]
-    return [trouble for trouble in (device, system) if trouble] + [
-        f"{name} has no NEFF of its hash beside it: the two are of different compilations; {RECAPTURE}"
+    return [problem for problem in (device, system) if problem] + [
+        f"{name} has no NEFF of its hash next to it: the two are of different compilations; {RECAPTURE}"
         for name in stray
     ]
 
 
-def _device_trouble(files: list[Artefact]) -> str | None:
-    """What fails in the device's part: without it there is no engine activity to be seen."""
+def _device_problem(files: list[Artefact]) -> str | None:
+    """What is missing in the device's part, without which engine activity is unknown."""
     neffs, ntffs = _with(files, ".neff"), _with(files, ".ntff")
     if not ntffs and not neffs and _with(files, ".pb"):
         return (
@@ -76,7 +76,7 @@ def _device_trouble(files: list[Artefact]) -> str | None:
         )
     if not ntffs:
         return f"no device profile (.ntff) was captured: engine activity is missing; {RECAPTURE}"
-    if not any(file.bytes for file in ntffs):  # a core that ran nothing leaves an empty one, beside those of others
+    if not any(file.bytes for file in ntffs):  # a core that ran nothing leaves an empty one next to those of others
         return (
             f"{', '.join(Path(file.path).name for file in ntffs)}: 0 bytes, so the device recorded nothing: the work "
             "ran on another core, or the 5 GB of HBM that DEVICE reserves were not free; engine activity is missing; "
@@ -90,8 +90,8 @@ def _device_trouble(files: list[Artefact]) -> str | None:
     return None
 
 
-def _system_trouble(files: list[Artefact]) -> str | None:
-    """What fails in the runtime's part: Neuron Explorer takes a folder only with both files."""
+def _system_problem(files: list[Artefact]) -> str | None:
+    """What is missing in the runtime's part: Neuron Explorer takes a folder only with both files."""
     names = {Path(file.path).name for file in files}
     missing = [name for name in SYSTEM if name not in names]
     if not missing:
@@ -100,15 +100,17 @@ def _system_trouble(files: list[Artefact]) -> str | None:
 
 
 def _commands(folder: Path, files: list[Artefact], pairs: list[Pair], title: str) -> list[str]:
-    """To hand the capture to Neuron Explorer, and to look at it without its pages."""
-    directory, commands = shlex.quote(str(folder)), []
-    if _system_trouble(files) is None:
+    """Shell commands that ingest the capture into Neuron Explorer, or print it without its pages."""
+    directory = shlex.quote(str(folder))
+    commands = []
+    if _system_problem(files) is None:
         commands.append(f"neuron-explorer view -d {directory} --ingest-only --display-name {shlex.quote(title)}")
-    if _device_trouble(files) is None:
+    if _device_problem(files) is None:
         commands.append(f"neuron-explorer view -d {directory} --output-format summary-text")
     for pair in pairs:
         if pair.neff is not None:
-            neff, ntff = (shlex.quote(str(folder / path)) for path in (pair.neff, pair.ntff))
+            neff = shlex.quote(str(folder / pair.neff))
+            ntff = shlex.quote(str(folder / pair.ntff))
             commands.append(f"neuron-explorer view -n {neff} -s {ntff}")
     return commands
 
@@ -124,5 +126,5 @@ def _neff_of(ntff: Artefact, files: list[Artefact]) -> str | None:
 
 def _hash(name: str) -> str | None:
     """The number in neff_<hash>.neff, neff_<hash>_vnc_0.neff and <hash>_instid_0_vnc_0.ntff that ties them together."""
-    found = re.match(r"neff_(\w+?)(?:_vnc_\d+)?\.neff$|(\d+)_.*\.ntff$", name)
-    return (found[1] or found[2]) if found else None
+    match = re.match(r"neff_(\w+?)(?:_vnc_\d+)?\.neff$|(\d+)_.*\.ntff$", name)
+    return (match[1] or match[2]) if match else None

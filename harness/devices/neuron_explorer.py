@@ -1,4 +1,4 @@
-"""neuron-explorer: asks the program, where it is installed, to sum up a capture; never fails a run."""
+"""neuron-explorer: has the program, if installed, summarize a capture; never fails a run."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ PERCENT = {
     "mfu_pct": "mfu_estimated_percent",
 }
 AMOUNT = {"hbm_read_bytes": "hbm_read_bytes", "hbm_write_bytes": "hbm_write_bytes"}
-COLUMNS = [*PERCENT, *AMOUNT]
 
 
 def installed() -> str | None:
-    """The program's path, or None where there is none."""
+    """The program's path, or None if there is none."""
     return shutil.which(PROGRAM)
 
 
@@ -41,14 +40,14 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
     """Sums up the capture in `folder`, and keeps there what the program printed."""
     program = installed()
     if program is None:
-        return Summary(trouble=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
-    # its output goes to a file: what was printed before a time-out is there, and a child of its can hold no pipe open
+        return Summary(problem=f"{PROGRAM} is not on the PATH; it comes with aws-neuronx-tools, in /opt/aws/neuron/bin")
+    # a file keeps the output after a time-out, and no child process can hold it open as it could a pipe
     with (folder / RAW).open("w+b") as output, tempfile.TemporaryDirectory() as scratch:
         command = [program, "view", "-d", str(folder.absolute()), "--output-format", "summary-json"]
         try:
             status = _run(command, output, scratch, timeout_s)
         except OSError as error:
-            return Summary(trouble=f"{PROGRAM} does not start: {one_line(error)}")
+            return Summary(problem=f"{PROGRAM} does not start: {one_line(error)}")
         output.seek(0)
         text = output.read().decode(errors="replace")
     metrics = parse(text)
@@ -56,12 +55,12 @@ def summarize(folder: Path, timeout_s: float) -> Summary:
         return Summary(metrics)
     if status is None:
         return Summary(
-            trouble=f"{PROGRAM} gave no summary within {timeout_s:g} s; raise neuron.explorer_timeout_s", timed_out=True
+            problem=f"{PROGRAM} gave no summary within {timeout_s:g} s; raise neuron.explorer_timeout_s", timed_out=True
         )
     if status:
         last = text.strip().splitlines()[-1:] or ["no message"]
-        return Summary(trouble=f"{PROGRAM} ended with exit status {status}: {last[0]}")
-    return Summary(trouble=f"{PROGRAM} gave a summary in a form that is not known; it is kept in {RAW}")
+        return Summary(problem=f"{PROGRAM} ended with exit status {status}: {last[0]}")
+    return Summary(problem=f"{PROGRAM} gave a summary in a form that is not known; it is kept in {RAW}")
 
 
 def parse(text: str) -> dict[str, float]:
@@ -72,18 +71,18 @@ def parse(text: str) -> dict[str, float]:
     groups = list(_groups(_json(text)))
     metrics = {}
     for column, key in PERCENT.items():
-        found = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if found:
-            metrics[column] = 100 * sum(found) / len(found)
+        values = [value for group in groups if (value := _number(group.get(key))) is not None]
+        if values:
+            metrics[column] = 100 * sum(values) / len(values)
     for column, key in AMOUNT.items():
-        found = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if found:
-            metrics[column] = sum(found)
+        values = [value for group in groups if (value := _number(group.get(key))) is not None]
+        if values:
+            metrics[column] = sum(values)
     return metrics
 
 
 def _run(command: list[str], output: Any, folder: str, timeout_s: float) -> int | None:
-    """The exit status, or None where it took too long and was ended with all that it had started."""
+    """The exit status, or None if it took too long and was ended with all that it had started."""
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -108,9 +107,9 @@ def _json(text: str) -> Any:
     for position, letter in enumerate(text):
         if letter in "{[" and text[:position].rpartition("\n")[2].strip() == "":
             with contextlib.suppress(ValueError):
-                found, _ = decoder.raw_decode(text, position)
-                if isinstance(found, (dict, list)) and found:
-                    return found
+                value, _ = decoder.raw_decode(text, position)
+                if isinstance(value, (dict, list)) and value:
+                    return value
     return None
 
 

@@ -1,4 +1,4 @@
-"""The torch-neuronx that is installed: whether it is TorchNeuron, and whether it was built for the torch beside it."""
+"""The torch-neuronx that is installed: whether it is TorchNeuron, and whether it was built for the installed torch."""
 
 from __future__ import annotations
 

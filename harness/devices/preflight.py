@@ -1,4 +1,4 @@
-"""Preflight: what is known to spoil a measurement before anything is measured. Imports no torch."""
+"""Preflight: checks for known causes of spoilt measurements, before anything is measured. Imports no torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OFF = ("", "0", "false", "off")
 
 @dataclass(frozen=True)
 class Finding:
-    """What was seen, its likely cause or effect, and what to do; `unfit` where it makes a measurement worthless."""
+    """An observation, its likely cause or effect, and a remedy; `unfit` if it makes a measurement worthless."""
 
     seen: str
     cause: str
@@ -42,9 +42,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class Tool:
-    """A program that the doctor looks for: what is lost without it, and what to do.
+    """A program that the doctor looks for, with the `loss` without it and a `remedy`.
 
-    One that is `tried` has to run, too, as `--version` shows.
+    A `tried` program must also run, with `--version`.
     """
 
     program: str
@@ -92,7 +92,7 @@ def installed(package: str) -> bool:
 
 
 def unloadable(error: BaseException) -> Finding | None:
-    """What keeps torch itself from being imported: the package of a device, which torch loads on its way; else None."""
+    """The device's package whose failure to load keeps torch from being imported; None for any other error."""
     if "Failed to load the backend extension" not in str(error):
         return None
     cause = error

@@ -41,10 +41,10 @@ class Change:
 
     verdict: str  # faster, slower, same or unclear
     reason: str | None  # why it is unclear
-    latency: Interval | None  # of the typical latency; None where a run has too few processes
+    latency: Interval | None  # of the typical latency; None if a run has too few processes
     minimum: float  # of the minimum latency
     relative: Interval | None  # of the typical latency relative to the control's
-    control: str | None  # the variant that tells the code's change from the machine's
+    control: str | None  # the variant that separates the code's change from the machine's
 
 
 def changes(
@@ -56,18 +56,18 @@ def changes(
     is, without a control: for machines whose speed is known to be fixed.
     """
     minima = {name: minimum_ratio(old[name], new[name]) for name in old}
-    found = {}
+    result = {}
     for name in old:
         latency = ratio(old[name], new[name], confidence)
         control, relative = _control(name, old, new, minima, floor, confidence)
         judged = latency if absolute else relative
         verdict, reason = judge(latency, minima[name], judged, control, floor, absolute)
-        found[name] = Change(verdict, reason, latency, minima[name], relative, control)
-    return found
+        result[name] = Change(verdict, reason, latency, minima[name], relative, control)
+    return result
 
 
 def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
-    """New / old with its interval; None where a side has too few processes to know how they scatter."""
+    """New / old with its interval; None if a side has too few processes to know how they scatter."""
     before, after = _medians(old), _medians(new)
     if min(len(before), len(after)) < MINIMUM_PROCESSES:
         return None
@@ -106,7 +106,9 @@ def minimum(groups: Groups, processes: int, samples: int) -> float:
         raise ValueError(f"processes={processes}: expected 1 to {len(groups)}")
     values = np.unique(np.concatenate(groups))
     # the probability that a group's choice lies entirely above a value is hypergeometric
-    first, *others = (_survival(np.sort(group), values, min(samples, len(group))) for group in groups)
+    survivals = [_survival(np.sort(group), values, min(samples, len(group))) for group in groups]
+    first = survivals[0]
+    others = survivals[1:]
     # over choices of groups, its mean product is an elementary symmetric polynomial
     sums = np.zeros((processes, len(values)))
     sums[0] = 1
@@ -178,7 +180,7 @@ def judge(
     if _verdict(latency, floor) == "same":
         return "same", None
     if judged is None:
-        return "unclear", "no other variant in its case tells the code's change from the machine's"
+        return "unclear", "no other variant in its case separates the code's change from the machine's"
     if by_interval == "unclear":
         return "unclear", "the interval is too wide: processes differ too much, or are too few"
     if absolute:

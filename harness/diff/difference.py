@@ -18,7 +18,7 @@ LEVELS = (BROKEN, SLOWER)  # each also fails on what those before it fail on
 
 @dataclass(frozen=True)
 class Settings:
-    """What may be claimed."""
+    """Which changes may be claimed."""
 
     threshold: float  # the smallest relative change that is claimed
     confidence: float  # with which all claims of a comparison hold together
@@ -94,7 +94,7 @@ def difference(old: Path, new: Path, settings: Settings) -> Difference:
 
 
 def gate_failures(difference: Difference, level: str) -> list[tuple[CaseDifference, VariantDifference]]:
-    """What a gate of this level fails on."""
+    """The cases and variants on which a gate of this level fails."""
     return [
         (case, variant)
         for case in difference.cases

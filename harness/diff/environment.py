@@ -1,4 +1,4 @@
-"""Environment: what besides the code may have changed a latency between two runs, and what spoilt either of them."""
+"""Environment: differences other than the code that may change a latency, and warnings about either run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def environment_differences(pairs: Sequence[Pair]) -> list[EnvironmentDifference
 
 
 def run_warnings(pairs: Sequence[Pair], threshold: float) -> list[RunWarning]:
-    """What spoilt either side: of each kind the worst, or the first of several messages, with the number of cases."""
+    """Warnings about either side: of each kind the worst, or the first of several, with the number of cases."""
     warnings = []
     for side in ("old", "new"):
         runs = [run for pair in pairs if (run := getattr(pair, side)) is not None]
@@ -91,7 +91,7 @@ def _cases(count: int, total: int) -> str:
 
 
 def _conditions(run: Run) -> dict[str, str]:
-    """What may change a latency, as texts by name."""
+    """Conditions that may change a latency, as texts by name."""
     document = run.document
     environment = dict(document["environment"])
     variables = {f"variable {name}": value for name, value in environment.pop("variables", {}).items()}

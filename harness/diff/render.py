@@ -51,7 +51,7 @@ def as_json(difference: Difference, level: str | None) -> str:
         "threshold": settings.threshold,
         "confidence": settings.confidence,
         "absolute": settings.absolute,
-        "environment_differences": [asdict(found) for found in difference.environment_differences],
+        "environment_differences": [asdict(item) for item in difference.environment_differences],
         "warnings": [asdict(warning) for warning in difference.warnings],
         "cases": [_case(case) for case in difference.cases],
         "gate": _gate(difference, level) if level is not None else None,
@@ -121,7 +121,9 @@ def _case(case: CaseDifference) -> dict[str, Any]:
 
 
 def _variant(variant: VariantDifference) -> dict[str, Any]:
-    old, new, change = variant.old, variant.new, variant.change
+    old = variant.old
+    new = variant.new
+    change = variant.change
     return {
         "variant": variant.name,
         "verdict": variant.verdict,

@@ -1,4 +1,4 @@
-"""Runs: what OLD and NEW name, read, checked and paired case by case."""
+"""Runs: the results that OLD and NEW name, read, checked and paired case by case."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from harness.configuration.errors import UsageError
+from harness.configuration.operation import CaseKey
+from harness.report import formatting
 from harness.results import storage
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
@@ -19,12 +21,12 @@ from harness.results.storage import Document
 
 NAMED = 3  # cases in an error message
 
-Key = tuple[Any, ...]
+Key = tuple[Any, ...]  # a CaseKey, then the values of the settings that distinguish its cases
 
 
 @dataclass(frozen=True)
 class VariantResult:
-    """What one run measured of one variant."""
+    """One run's result for one variant."""
 
     status: str
     reason: str | None
@@ -38,9 +40,7 @@ class Run:
     """One case as one run measured it."""
 
     path: Path
-    key: Key  # equal for the same case of another run
-    title: str  # the key for people
-    words: tuple[str, ...]  # the parts of the title
+    key: CaseKey
     settings: Mapping[str, Any]  # the configuration, by dotted key
     variants: Mapping[str, VariantResult]
     noise_floor: float  # relative
@@ -106,12 +106,9 @@ def _run(path: Path) -> Run:
     document = storage.read(path)
     try:
         comparison = Comparison(document)
-        case = comparison.case
         return Run(
             path=path,
-            key=(case["op"], *case["dims"].items(), case["dtype"], case["mode"], case["device"]),
-            title=comparison.title,
-            words=comparison.words,
+            key=comparison.key,
             settings=flat(document["config"]),
             variants={name: _result(entry) for name, entry in comparison.entries.items()},
             noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
@@ -134,11 +131,11 @@ def _result(entry: Entry) -> VariantResult:
     )
 
 
-def _distinguishing(*sides: Sequence[Run]) -> dict[Key, list[str]]:
+def _distinguishing(*sides: Sequence[Run]) -> dict[CaseKey, list[str]]:
     """For each key that a side holds several times: the settings in which those runs differ."""
-    differing: dict[Key, set[str]] = defaultdict(set)
+    differing: dict[CaseKey, set[str]] = defaultdict(set)
     for side in sides:
-        first: dict[Key, Run] = {}
+        first: dict[CaseKey, Run] = {}
         for run in side:
             other = first.setdefault(run.key, run).settings
             names = other.keys() | run.settings.keys()
@@ -146,24 +143,22 @@ def _distinguishing(*sides: Sequence[Run]) -> dict[Key, list[str]]:
     return {key: sorted(names) for key, names in differing.items()}
 
 
-def _by_key(side: str, runs: Sequence[Run], distinguishing: Mapping[Key, Sequence[str]]) -> dict[Key, Run]:
+def _by_key(side: str, runs: Sequence[Run], distinguishing: Mapping[CaseKey, Sequence[str]]) -> dict[Key, Run]:
     by_key: dict[Key, Run] = {}
     for run in runs:
-        key = (*run.key, *(repr(run.settings.get(name)) for name in distinguishing[run.key]))
+        key = (run.key, *(repr(run.settings.get(name)) for name in distinguishing[run.key]))
         if key in by_key:
-            raise UsageError(f"{side} holds {run.title} twice: {by_key[key].path} and {run.path}; name one of them")
+            raise UsageError(f"{side} holds {run.key.title} twice: {by_key[key].path} and {run.path}; name one of them")
         by_key[key] = run
     return by_key
 
 
-def _pair(old: Run | None, new: Run | None, distinguishing: Mapping[Key, Sequence[str]]) -> Pair:
+def _pair(old: Run | None, new: Run | None, distinguishing: Mapping[CaseKey, Sequence[str]]) -> Pair:
     run = new or old
     assert run is not None
     settings = [f"{name}={run.settings.get(name)}" for name in distinguishing[run.key]]
-    return Pair(" · ".join([run.title, *settings]), (*run.words, *settings), old, new)
+    return Pair(" · ".join([run.key.title, *settings]), (*run.key.words, *settings), old, new)
 
 
 def _titles(runs: Iterable[Run]) -> str:
-    titles = [run.title for run in runs]
-    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    return "; ".join(titles[:NAMED]) + more
+    return formatting.some([run.key.title for run in runs], NAMED, "; ")

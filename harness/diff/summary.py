@@ -15,7 +15,7 @@ FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentag
 
 
 def sides(difference: Difference) -> list[str]:
-    """What is compared with what, and when it was measured."""
+    """The two sides of the comparison, and when they were measured."""
     first = difference.both[0].pair
     lines = []
     for name, path, run in (("OLD", difference.old, first.old), ("NEW", difference.new, first.new)):
@@ -26,9 +26,9 @@ def sides(difference: Difference) -> list[str]:
 
 
 def warnings(difference: Difference) -> list[str]:
-    """What makes the comparison doubtful; it comes before any result."""
+    """Reasons to doubt the comparison, shown before any result."""
     both = len(difference.both)
-    lines = [f"Differs: {found.sentence(both)}" for found in difference.environment_differences]
+    lines = [f"Differs: {item.sentence(both)}" for item in difference.environment_differences]
     if lines:
         lines.append("These differences may be the cause of a change.")
     totals = {side: sum(getattr(case.pair, side) is not None for case in difference.cases) for side in ("old", "new")}
@@ -36,7 +36,7 @@ def warnings(difference: Difference) -> list[str]:
 
 
 def findings(difference: Difference, level: str | None) -> list[str]:
-    """A sentence for each change; then what is unclear, the same, missing and added; then the gate."""
+    """A sentence for each change; then the unclear, unchanged, missing and added variants; then the gate."""
     lines: list[str] = []
     groups: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for case in difference.cases:
@@ -49,7 +49,9 @@ def findings(difference: Difference, level: str | None) -> list[str]:
             elif group:
                 groups[group].append(name)
     for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
-        lines.append(f"{kind.capitalize()}: {_some(groups[kind, reason])}{f' ({reason})' if reason else ''}.")
+        lines.append(
+            f"{kind.capitalize()}: {formatting.some(groups[kind, reason], NAMED)}{f' ({reason})' if reason else ''}."
+        )
     smallest = [case.min_change for case in difference.both if case.min_change is not None]
     span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
     lines.append(f"No change below {' to '.join(span)} is claimed.")
@@ -98,12 +100,12 @@ def signed(change: float) -> str:
 
 def common(difference: Difference) -> list[str]:
     """The parts of their titles that all cases share, such as the operation."""
-    first, *others = (case.pair.words for case in difference.cases)
-    return [word for word in first if all(word in other for other in others)]
+    words = [case.pair.words for case in difference.cases]
+    return [word for word in words[0] if all(word in other for other in words[1:])]
 
 
 def case_name(difference: Difference, case: CaseDifference) -> str:
-    """What distinguishes the case from the others: `hidden=512`; the title of a single case."""
+    """The words that distinguish the case from the others: `hidden=512`; the title of a single case."""
     shared = common(difference)
     return " ".join(word for word in case.pair.words if word not in shared) or case.pair.title
 
@@ -125,7 +127,7 @@ def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
 
 
 def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
-    """What is reported of several variants in one sentence, and the reason that they share."""
+    """The group of variants that are reported in one sentence, and the reason that they share."""
     if variant.change is not None:
         return variant.change.verdict, variant.change.reason
     return (outcome(variant), None) if variant.new is None or variant.old is None else None
@@ -134,12 +136,7 @@ def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
 def _gate(difference: Difference, level: str) -> str:
     failures = [_name(difference, case, variant) for case, variant in gate_failures(difference, level)]
     if failures:
-        return f"The gate fails on {_some(failures)}."
+        return f"The gate fails on {formatting.some(failures, NAMED)}."
     count = unclear(difference)
     total = sum(variant.verdict is not None for case in difference.cases for variant in case.variants)
     return f"The gate passes, with {count} of {total} variants unclear." if count else "The gate passes."
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

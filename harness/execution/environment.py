@@ -12,7 +12,7 @@ import psutil
 if TYPE_CHECKING:
     from harness.devices.base import Device
 
-# glibc gives freed memory back and faults it in again at its next use; pinned, it keeps it
+# glibc returns freed memory and faults it in again at its next use; with these it keeps it
 PINNED = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
@@ -24,7 +24,7 @@ PINNED = {
 def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dict[str, str | None]:
     """Variables to set before a process that measures on one of `devices` imports torch; None: to unset.
 
-    The user's own come first, then the shell's, then what the devices pin, the first of them before the others.
+    The user's `own` take precedence over the shell's, and these over what the devices pin, the first device first.
     """
     pinned = dict(PINNED)
     for device in devices:
@@ -42,10 +42,10 @@ def applied(variables: Mapping[str, Any], environment: Mapping[str, str]) -> dic
 
 
 def of_process(device: Device) -> dict[str, Any]:
-    """What results say of a process that measures on `device`."""
+    """The environment that results record of a process that measures on `device`."""
     import torch  # not above: the command line uses this file, and starts without torch
 
-    from harness.devices.cpu import model
+    from harness.devices.cpu import cores, model
 
     own = (*device.prefixes, *device.pinned, *(variable.name for variable in device.spoiling))
     shown = ("OMP_", "MKL_", "MALLOC_", "TORCH", "PYTORCH", "KMP_", "GOMP_", *own)
@@ -54,7 +54,7 @@ def of_process(device: Device) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "platform": platform.platform(),
         "cpu": model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "threads": torch.get_num_threads(),
         "memory_bytes": psutil.virtual_memory().total,
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(shown)},

@@ -1,7 +1,7 @@
 """Fork server: where measuring processes are forked from, with torch imported already; one for each environment.
 
-The server is multiprocessing's. Ours is an instance of our own, since variables that torch reads when it is imported
-differ between cases, and the server that multiprocessing shares cannot be started again with others.
+The server is an own instance of multiprocessing's: variables that torch reads when it is imported differ between cases,
+and the instance that multiprocessing shares cannot be restarted with others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _current: _Server | None = None
 def ensure(variables: Mapping[str, str | None], preload: Sequence[str]) -> bool:
     """Makes sure that a server runs with these variables, which are set now, and has imported these modules.
 
-    False where there can be none: Python has moved it, or the temporary folder's name is too long for its socket.
+    False if there can be none: Python has moved it, or the temporary folder's name is too long for its socket.
     """
     global _current
     if not hasattr(forkserver, "ForkServer"):
@@ -48,7 +48,7 @@ def ensure(variables: Mapping[str, str | None], preload: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def in_charge() -> Iterator[None]:
-    """Within it, multiprocessing forks from the server that `ensure` has started."""
+    """A context in which multiprocessing forks from the server that `ensure` has started."""
     assert _current is not None
     shared = forkserver.connect_to_new_process
     forkserver.connect_to_new_process = _current.server.connect_to_new_process
@@ -59,7 +59,7 @@ def in_charge() -> Iterator[None]:
 
 
 def stop() -> None:
-    """Ends the server, which takes the memory of an imported torch; it would end with this process at the latest."""
+    """Ends the server, to free the memory of an imported torch; it ends with this process in any case."""
     global _current
     if _current is not None:
         with contextlib.suppress(AttributeError, OSError):
@@ -69,7 +69,7 @@ def stop() -> None:
 
 @contextlib.contextmanager
 def _ignored_interrupt() -> Iterator[None]:
-    """What is started meanwhile ignores Ctrl-C, also while it imports: it ends with this process."""
+    """A context in which started processes ignore Ctrl-C, even while they import: they end with this process."""
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     except ValueError:  # not the main thread

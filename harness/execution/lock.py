@@ -1,4 +1,4 @@
-"""Lock: what a run measures on is measured by one run at a time, or both would see each other's load."""
+"""Lock: one run at a time measures on a host or device, so that runs do not see each other's load."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from harness.configuration.errors import CaseError
 NAME = "variant-harness"
 POLL_S = 0.05
 
-_announced: set[str] = set()  # what this process has said it waits for
+_announced: set[str] = set()  # scopes for which this process has printed that it waits
 
 
 @contextlib.contextmanager
 def hold(scopes: Iterable[str], policy: str, run: str) -> Iterator[None]:
     """Holds all `scopes` (the host, a device), while other runs of this user on this machine wait for them.
 
-    `policy`: wait for a run that holds one now, fail, or take no lock at all (none). `run` tells those who wait who
-    holds it. Scopes are taken in the order of their names, so that no two runs wait for each other. Raises CaseError
-    where another run holds one and the policy is to fail, and where there is no folder for locks.
+    `policy`: `wait` for a run that holds one now, `fail`, or `none` to take no lock. `run` describes this run to those
+    that wait for it. Scopes are taken in the order of their names, so that no two runs wait for each other. Raises
+    CaseError if another run holds one and the policy is to fail, and if there is no folder for locks.
     """
     if policy == "none":
         yield
@@ -56,7 +56,7 @@ def _held(folder: Path, scope: str, policy: str, run: str) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:  # a file system without locks
         raise CaseError(f"{folder} cannot be locked: {error}; lock=none measures all the same") from error
     try:
-        with contextlib.suppress(OSError):  # a full disk: those who wait do not learn for whom
+        with contextlib.suppress(OSError):  # a full disk: the holder stays unknown to those that wait
             holder.write_text(f"process {os.getpid()}, {run}", encoding="utf-8")
         yield
     finally:
@@ -66,7 +66,7 @@ def _held(folder: Path, scope: str, policy: str, run: str) -> Iterator[None]:
 def _folder() -> Path:
     """The user's folder for what lives as long as a login; else one in the temporary folder, by the user's number.
 
-    The system need not have made the first, and a container or a batch job may not be allowed to write there.
+    The first may not exist, and a container or a batch job may not be allowed to write there.
     """
     with warnings.catch_warnings(), contextlib.suppress(OSError):
         warnings.simplefilter("ignore")  # that there is no XDG_RUNTIME_DIR, and that another folder takes its place
@@ -77,7 +77,7 @@ def _folder() -> Path:
     try:
         instead.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{instead} cannot be made: {error.strerror}"
+        reason = f"{instead} cannot be created: {error.strerror}"
         raise CaseError(
             f"no folder for locks: {reason}; set XDG_RUNTIME_DIR, or measure without by lock=none"
         ) from error

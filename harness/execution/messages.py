@@ -1,4 +1,4 @@
-"""Messages: what a measuring process is given, and all that it can send back, as plain JSON.
+"""Messages: the task of a measuring process, and everything that it can send back, as plain JSON.
 
 The parent imports no torch, and a process that dies loses nothing that it has sent; so each message is sent as soon
 as its content is known, and holds plain values only. `variant` is the row that a message is about.
@@ -26,7 +26,7 @@ class Task:
     settings: Settings
     variants: tuple[str, ...]  # to be measured, in the order of the configuration
     replicate: int
-    full_pass: bool  # also checks, profiles and weighs the variants; once a case is enough
+    full_pass: bool  # also checks and profiles the variants, and measures their memory; once a case
     seconds: float  # of timing
     traces: Path  # holds a folder for each variant
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
@@ -138,7 +138,7 @@ class DeviceOpened:
 
 @dataclass(frozen=True)
 class Environment:
-    """What results say of the measuring process."""
+    """The measuring process's environment, as results record it."""
 
     description: dict[str, Any]
 
@@ -201,7 +201,7 @@ def to_json(message: Message) -> bytes:
 
 
 def from_json(line: bytes) -> Message:
-    """The message that `to_json` gave the line of."""
+    """The inverse of `to_json`."""
     name, plain = json.loads(line)
     message: Message = from_plain(_KINDS[name], plain)
     return message

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
     from harness.devices.base import Device
 
-IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process tells
+IDENTITY = ("cpu", "cores", "threads", "memory_bytes", "torch")  # of the environment that a measuring process reports
 BANDWIDTH = "bytes"  # what is measured goes by this name, or by that of a dtype
 NARROW = ("bfloat16", "float16")  # may be computed in float32, whose rate is then theirs
 
 SIZES = (256, 512, 1024, 2048)  # of square matrices
-LEAST_BYTES, MOST_BYTES = 64 << 20, 512 << 20  # of an array that is copied
-PART_S = 0.05  # for a size, or the copy: the fastest call counts, since what disturbs only slows
-LEAST_CALLS = 2
+MIN_COPY_BYTES = 64 << 20  # of an array that is copied
+MAX_COPY_BYTES = 512 << 20
+PART_S = 0.05  # for a size, or the copy; the fastest call counts, since noise only adds time
+MIN_CALLS = 2
 
 Rates = dict[str, dict[str, Any]]  # by what was measured: its rate per_s, and whether the machine was busy
 
@@ -42,29 +43,29 @@ def measured(
     environment: Mapping[str, Any],
     worker: WorkerSettings,
     log: Path,
-    anew: bool = False,
+    remeasure: bool = False,
 ) -> Peaks:
-    """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty where none are known.
+    """The peaks for `dtype` of `device`, on as many threads as `environment` says; empty if none are known.
 
-    What is not in the cache is measured, in about a second. A peak that was seen on a busy machine is measured again
-    the next time, and the higher one kept; `anew` forgets them all.
+    A peak that is not in the cache is measured, in about a second. One that was measured on a busy machine is measured
+    again the next time, and the higher one counts. `remeasure` ignores the cache.
     """
     identity = {"node": platform.node(), **{key: environment.get(key) for key in IDENTITY}}
     path = user_cache_path("variant-harness") / f"peaks-{_digest(identity)}.json"
-    rates = {} if anew else _read(path)
+    rates = {} if remeasure else _read(path)
     products = (dtype, "float32") if dtype in NARROW else (dtype,)
     wanted = [name for name in (BANDWIDTH, *products) if name not in rates or rates[name]["busy"]]
     if wanted:
-        for name, found in _measure(device, wanted, int(environment["threads"]), worker, log).items():
-            best = max(found["per_s"], rates.get(name, found)["per_s"])
-            rates[name] = {"per_s": best, "busy": found["busy"]}
+        for name, rate in _measure(device, wanted, int(environment["threads"]), worker, log).items():
+            best = max(rate["per_s"], rates.get(name, rate)["per_s"])
+            rates[name] = {"per_s": best, "busy": rate["busy"]}
         with contextlib.suppress(OSError):  # without a cache it is measured again the next time
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"identity": identity, "rates": rates}, indent=1), encoding="utf-8")
     used = [rates.get(name) for name in (BANDWIDTH, *products)]
     if None in used:
         return {}
-    busy = ", while the machine was busy" if any(rate["busy"] for rate in used if rate) else ""
+    busy = ", while the machine was busy" if any(each["busy"] for each in used if each) else ""
     return {
         "flops_per_s": max(rates[name]["per_s"] for name in products),
         "bytes_per_s": rates[BANDWIDTH]["per_s"],
@@ -73,9 +74,9 @@ def measured(
 
 
 def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """What the process does: measures each of the names `wanted` on so many `threads`, and sends its rate.
+    """The measuring process: measures the rate of each name in `wanted` on `threads` threads, and sends it.
 
-    `cache_bytes` are those of the last cache, beyond which a copy has to reach.
+    `cache_bytes` is the size of the last-level cache, which a copy has to exceed.
     """
     import torch  # not above: the command line uses this file, and starts without torch
 
@@ -105,7 +106,7 @@ def copy_bandwidth(cache_bytes: int) -> float:
     """Bytes read and written a second by a copy between arrays beyond the caches (STREAM; McCalpin, 1995)."""
     import torch
 
-    size = min(max(2 * cache_bytes, LEAST_BYTES), MOST_BYTES)
+    size = min(max(2 * cache_bytes, MIN_COPY_BYTES), MAX_COPY_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32)
     target = torch.zeros_like(source)
     return 2 * size / _fastest(lambda: target.copy_(source))
@@ -113,7 +114,7 @@ def copy_bandwidth(cache_bytes: int) -> float:
 
 def _measure(device: Device, wanted: list[str], threads: int, worker: WorkerSettings, log: Path) -> Rates:
     task = {"wanted": wanted, "threads": threads, "cache_bytes": device.last_level_cache()}
-    process = Process("harness.execution.peaks:run", task, [], [device], worker.env, log, worker.timeout_s)
+    process = Process("harness.execution.peaks:run", task, [], [device], worker, log)
     try:
         rates = [message for message in process.messages() if isinstance(message, Rate)]
         return {rate.name: {"per_s": rate.per_s, "busy": rate.busy} for rate in rates}
@@ -128,7 +129,7 @@ def _digest(identity: Mapping[str, Any]) -> str:
 def _read(path: Path) -> Rates:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))["rates"])
-    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not one of ours
+    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not written by the harness
         return {}
 
 
@@ -136,7 +137,7 @@ def _fastest(call: Callable[[], object]) -> float:
     """Seconds of the fastest call, the first one apart."""
     call()
     seconds: list[float] = []
-    while len(seconds) < LEAST_CALLS or sum(seconds) < PART_S:
+    while len(seconds) < MIN_CALLS or sum(seconds) < PART_S:
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)

@@ -1,7 +1,7 @@
-"""Process: a child that measures, seen from both of its ends, and what is known when it dies.
+"""Process: a measuring child process, seen from both of its ends, and its death.
 
-It is forked from a server that has imported torch already, where the device permits, and spawned elsewhere. Messages
-are sent as soon as a thing is known, so that a process which dies loses nothing that it had measured.
+It is forked from a server that has imported torch already, if the device permits, and spawned elsewhere. Each
+message is sent as soon as its content is known, so that a process which dies loses nothing that it had measured.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 import cloudpickle
 
 from harness.configuration.errors import UsageError, one_line
+from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server
@@ -37,7 +38,8 @@ class Process:
 
     `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. A death is
     attributed to one of `names`: before each step the child writes whose turn it is into shared memory. `devices` are
-    those that it may get.
+    those that it may get, `worker` gives its variables and time-out. Its output goes to the file `log`. `preload` names
+    modules that the fork server imports before it forks.
     """
 
     def __init__(
@@ -46,14 +48,14 @@ class Process:
         task: Any,
         names: Sequence[str],
         devices: Sequence[Device],
-        variables: Mapping[str, Any],
+        worker: WorkerSettings,
         log: Path,
-        timeout_s: float,
         preload: Sequence[str] = (),
     ):
-        self._names, self._timeout = list(names), timeout_s
+        self._names = list(names)
+        self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
-        environment = {**_importable(), **worker_environment(variables, devices)}
+        environment = {**_importable(), **worker_environment(worker.env, devices)}
         with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
             method = start_method(devices)
             if method == "forkserver" and not fork_server.ensure(environment, preload):
@@ -72,8 +74,9 @@ class Process:
         theirs.close()
 
     def messages(self) -> Iterator[Message]:
-        """What the process sends; the last one is Done, Usage, Broken or Died."""
-        turn, since = -1, time.monotonic()
+        """The messages of the process; the last one is Done, Usage, Broken or Died."""
+        turn = -1
+        since = time.monotonic()
         while True:
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
             if self._connection in ready or self._connection.poll():
@@ -89,7 +92,8 @@ class Process:
                 yield Died(self._whose_turn(), _death(self._process.exitcode))
                 return
             if self._turn[1] != turn:
-                turn, since = self._turn[1], time.monotonic()
+                turn = self._turn[1]
+                since = time.monotonic()
             elif time.monotonic() - since > self._timeout:
                 variant = self._whose_turn()
                 self.end()
@@ -139,14 +143,14 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(0)  # all has been sent; to take torch down in good order takes a fifth of a second
+    os._exit(0)  # everything is sent, and an orderly shutdown of torch takes a fifth of a second
 
 
 def _end_with_parent() -> None:
     """Ends this group when the parent has ended.
 
-    Linux is told to, by a signal for what happens to the parent's pipe: a thread that waits for it would have every
-    malloc of a call take a lock, and make small operators 2 % slower than they are.
+    On Linux by a signal on the parent's pipe: a waiting thread would make every malloc take a lock, and small operators
+    2 % slower.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -167,13 +171,13 @@ def _end_with_parent() -> None:
 
 
 def start_method(devices: Sequence[Device]) -> str:
-    """How a process starts that may measure on any of `devices`: a fork server serves where all of them permit it."""
+    """How a process starts that may measure on any of `devices`: by a fork server if all of them permit it."""
     spawned = any(device.start_method == "spawn" for device in devices)
     return "spawn" if spawned or not hasattr(os, "fork") else "forkserver"
 
 
 def _importable() -> dict[str, str]:
-    """Lets the server find this package wherever the user's path found it: it is not told of sys.path."""
+    """PYTHONPATH with the folder of this package: the server does not inherit sys.path."""
     here = str(Path(__file__).parents[2])
     return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.results import storage, sweeps
 from harness.results.plan import Plan
 
-INTERVAL_S = 1.0  # rare enough not to disturb what is measured meanwhile
+INTERVAL_S = 1.0  # rare enough not to slow what is measured meanwhile
 
 
 def wanted() -> bool:
@@ -38,9 +38,9 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def watch(folder: Path, plan: Plan, left: Sequence[int], elsewhere: bool) -> Iterator[Callable[[int], None]]:
-    """Prints each failure as soon as its case has ended; on a terminal, also what is done, running and left.
+    """Prints each failure as soon as its case has ended; on a terminal, also the progress of the sweep.
 
-    Where cases are measured `elsewhere`, a thread polls their files. Else there is no thread, which would run while a
+    If cases are measured `elsewhere`, a thread polls their files. Else there is no thread, which would run while a
     case is measured: the function that is yielded polls, and is called with the number of the case that comes next.
     """
     watcher = _Watch(folder, plan, left, elsewhere)
@@ -92,7 +92,7 @@ class _Watch:
         self._show([self.cases[number].name])
 
     def update(self) -> None:
-        """Takes in the cases that have started and ended since the last update."""
+        """Reports the cases that have started and ended since the last update."""
         running = []
         for number, before in list(self.open.items()):
             now = _stamps(self.folder / self.cases[number].folder)

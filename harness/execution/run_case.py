@@ -32,12 +32,12 @@ def run_case(
     write_report: Callable[[Path, Comparison], None],
     report_modules: Sequence[str] = (),
 ) -> Comparison:
-    """Measures a case while nothing else uses its device, keeps its results, and returns what is derived from them.
+    """Measures a case while nothing else uses its device, writes its results, and returns the comparison.
 
-    `config` is the resolved configuration in plain values, as the results hold it, and `command` what makes them again.
-    `write_report` writes the files that people read into `folder`; the modules that it needs are imported on another
-    core while the first measuring process starts. Raises UsageError and CaseError as `measure` does, and OSError where
-    a file cannot be written.
+    `config` is the resolved configuration in plain values, as the results hold it, and `command` the command that
+    repeats the run. `write_report` writes the files that people read into `folder`; the modules that it needs,
+    `report_modules`, are imported on another core while the first measuring process starts. Raises UsageError and
+    CaseError as `measure` does, and OSError if a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
     scopes = {scope for device in devices.candidates(case.device, settings.devices) for scope in device.scopes()}
@@ -46,9 +46,9 @@ def run_case(
             outcome = measure(case, settings, folder, show)
         comparison = Comparison(storage.document(case, config, command, outcome))
         try:
-            write_report(folder, comparison)  # within the lock: drawing would disturb the next run
+            write_report(folder, comparison)  # within the lock: drawing would slow the next run
         finally:
-            storage.write(folder, comparison.document)  # whatever happened to the charts, what was measured is kept
+            storage.write(folder, comparison.document)  # even if the report fails, the results are kept
     return comparison
 
 
@@ -60,13 +60,13 @@ def _import(modules: Sequence[str]) -> None:
 def measure(case: Case, settings: Settings, folder: Path, progress: Progress) -> Outcome:
     """Measures all variants of a case in processes of their own; traces and the log go into `folder`.
 
-    Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+    Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
     """
     sampling = Sampling(case, settings, folder, progress)
     stopped = sampling.run()
     if sampling.device:
         device = devices.device(sampling.device["device"], settings.devices)
-        _take_stock(case, device, folder, progress, sampling)
+        _list_artefacts(case, device, folder, progress, sampling)
         if sampling.work is not None:
             _compare_with_peaks(case, device, settings, folder, progress, sampling)
     return Outcome(
@@ -83,18 +83,19 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
 def _compare_with_peaks(
     case: Case, device: Device, settings: Settings, folder: Path, progress: Progress, sampling: Sampling
 ) -> None:
-    """Adds the device's peaks to its description, and warns of what is faster than they allow."""
-    known = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
-    found = roofline.given(settings.roofline, known)
-    if found is None and device.measures_peaks:
+    """Adds the device's peaks to its description, and warns of variants that are faster than they allow."""
+    documented = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
+    limits = roofline.combined(settings.roofline, documented)
+    if limits is None and device.measures_peaks:
         progress(f"peaks of {device.name}")
-        log, anew = folder / "worker.log", settings.roofline.measure
-        known = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, anew)
-        found = roofline.given(settings.roofline, known)
-    if found is None:
+        log = folder / "worker.log"
+        remeasure = settings.roofline.measure
+        measured = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, remeasure)
+        limits = roofline.combined(settings.roofline, measured)
+    if limits is None:
         return
-    sampling.device["peaks"] = found
-    bound = roofline.bound(sampling.work or {}, found)
+    sampling.device["peaks"] = limits
+    bound = roofline.bound(sampling.work or {}, limits)
     cached = not device.accelerator and settings.latency.cache == "warm"
     seconds = sampling.seconds()
     for name, row in sampling.rows.items():
@@ -103,28 +104,28 @@ def _compare_with_peaks(
             continue
         share = bound.seconds / statistics.interval(groups, settings.latency.confidence).value
         if share > 1:
-            sampling.warnings.append(roofline.doubt(name, share, bound, cached))
+            sampling.warnings.append(roofline.faster_than_bound(name, share, bound, cached))
 
 
-def _take_stock(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
-    """Lists what the device's profiler left of each variant, and has the device's tools summarize it."""
+def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
+    """Lists the files of the device's profiler for each variant, and has the device's tools summarize them."""
     title = f"{case.operation.name}-{folder.name}"  # Neuron Explorer takes a name once
     for name, row in sampling.rows.items():
         if row.profile is None:
             continue
         traces = folder / "traces" / folder_name(name)
-        found = device.artefacts(traces, folder, f"{title}-{name}")
-        if found is None:
+        capture = device.artefacts(traces, folder, f"{title}-{name}")
+        if capture is None:
             continue
-        row.capture = asdict(found)
-        if found.empty:
-            row.escalate(FAILED, found.troubles[0])
+        row.capture = asdict(capture)
+        if capture.empty:
+            row.escalate(FAILED, capture.problems[0])
             continue
-        for trouble in found.troubles:
-            row.note(trouble)
-        if found.decodable:
+        for problem in capture.problems:
+            row.note(problem)
+        if capture.decodable:
             progress(f"{name}: what the profiler left")
             summary = device.summarize(traces)
             row.engines = summary.metrics or None
-            if summary.trouble is not None:
-                sampling.warnings.append(f"engine activity is not known: {summary.trouble}")
+            if summary.problem is not None:
+                sampling.warnings.append(f"engine activity is not known: {summary.problem}")

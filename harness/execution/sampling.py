@@ -40,7 +40,7 @@ from harness.execution.process import Process
 from harness.results import statistics
 from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
 
-SLOW_PROCESSES = 3  # are enough where calls are so slow that latency.processes of them do not fit latency.seconds
+SLOW_PROCESSES = 3  # are enough if calls are so slow that latency.processes of them do not fit latency.seconds
 
 Progress = Callable[[str], None]
 
@@ -49,7 +49,10 @@ class Sampling:
     """A case's measuring processes, one after the other, and all that they send."""
 
     def __init__(self, case: Case, settings: Settings, folder: Path, progress: Progress):
-        self._case, self._settings, self._folder, self._progress = case, settings, folder, progress
+        self._case = case
+        self._settings = settings
+        self._folder = folder
+        self._progress = progress
         self.rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
         self.samples: list[list[Any]] = []  # variant, process, round, calls, seconds per call
         self.device: dict[str, Any] = {}
@@ -62,13 +65,18 @@ class Sampling:
     def run(self) -> str:
         """Starts processes until there is no need for another; says why it stopped.
 
-        Raises UsageError for what is the command's or the operation's fault, CaseError where no process can measure.
+        Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
         """
         latency = self._settings.latency
         rule = statistics.StoppingRule(
-            latency.processes, latency.max_processes, latency.seconds, latency.precision, latency.confidence
+            minimum=latency.processes,
+            maximum=latency.max_processes,
+            seconds=latency.seconds,
+            precision=latency.precision,
+            confidence=latency.confidence,
         )
-        complete, since = 0, time.monotonic()
+        complete = 0
+        since = time.monotonic()
         while True:
             names = [name for name, row in self.rows.items() if row.status not in (FAILED, SKIPPED)]
             if not names:
@@ -76,7 +84,7 @@ class Sampling:
             full_pass = complete == 0
             complete += self._measure(names, full_pass)
             if full_pass:
-                since = time.monotonic()  # what the first process does besides is not sampling
+                since = time.monotonic()  # the rest of the first process is not sampling
             elapsed = time.monotonic() - since
             reason = rule.reason(self.ratios(), complete, elapsed)
             if reason is None and self._slow is not None and complete >= SLOW_PROCESSES and elapsed >= latency.seconds:
@@ -87,18 +95,19 @@ class Sampling:
                 return reason
 
     def seconds(self) -> dict[str, list[Any]]:
-        """Each variant's samples by process, without the disturbed rounds."""
+        """Each variant's samples by process, without the noisy rounds."""
         return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
 
     def ratios(self) -> list[list[Any]]:
         """The ratios by process of every variant that can be ranked: no others say how long to sample."""
-        seconds, baseline = self.seconds(), self._case.baseline.name
+        seconds = self.seconds()
+        baseline = self._case.baseline.name
         ranked = [name for name, row in self.rows.items() if name != baseline and row.ranked]
         return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
 
     def _measure(self, names: list[str], full_pass: bool) -> bool:
-        """Runs one process; False where it died and its variants have to be measured by another."""
-        latency, worker = self._settings.latency, self._settings.worker
+        """Runs one process; False if it died and its variants have to be measured by another."""
+        latency = self._settings.latency
         task = Task(
             case=self._case,
             settings=self._settings,
@@ -114,9 +123,8 @@ class Sampling:
             task,
             [*names, CONTROL],
             candidates(self._case.device, self._settings.devices),
-            worker.env,
+            self._settings.worker,
             self._folder / "worker.log",
-            worker.timeout_s,
             self._preload(),
         )
         self._started += 1
@@ -134,7 +142,7 @@ class Sampling:
         return fastest
 
     def _preload(self) -> list[str]:
-        """What the processes import before they are forked; what a compile needs takes longest."""
+        """Modules that the fork server imports; those for compiling take longest, and only if a variant compiles."""
         compiles = any(variant.compile is not None for variant in self._case.operation.variants)
         return ["harness.execution.worker", "harness.execution.preload"] if compiles else ["harness.execution.worker"]
 
@@ -171,7 +179,7 @@ class Sampling:
                 record(self.rows, message)
 
     def _admit(self, name: str) -> None:
-        """Refuses a device that what is known without trying it makes unfit, unless the settings go on all the same."""
+        """Refuses a device that preflight checks find unfit, unless doctor=warn; other findings become warnings."""
         environment = applied(self._settings.worker.env, os.environ)
         opened = device(name, self._settings.devices)
         for finding in opened.preflight(environment, self._case.operation.variants):
@@ -194,7 +202,9 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
                 )
         case Checked(variant, finding):
             row = rows[variant]
-            row.error, row.comparable, row.no_op = finding.error, finding.not_comparable is None, finding.no_op
+            row.error = finding.error
+            row.comparable = finding.not_comparable is None
+            row.no_op = finding.no_op
             if finding.not_comparable is not None:
                 row.reason = f"not comparable: {finding.not_comparable}"
         case Recompiled(variant, count):
@@ -203,7 +213,8 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
             rows[variant].peak_memory_bytes = size
         case Profiled(variant, profile, timeline):
             row = rows[variant]
-            row.profile, row.timeline = profile, timeline
+            row.profile = profile
+            row.timeline = timeline
             row.no_op = row.no_op or profile.operator_calls == 0
             for note in profile.notes:
                 row.note(note)
@@ -214,7 +225,7 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
 
 
 def _slow(slow: Slow, processes: int, latency: LatencySettings) -> str:
-    """What was done about calls that are long for the time there is."""
+    """A warning about calls that are so slow that fewer were measured."""
     count = f"{processes} process{'es' if processes > 1 else ''} of {slow.rounds} round{'s' if slow.rounds > 1 else ''}"
     return (
         f"one call of {slow.variant} takes {slow.seconds:.2g} s: {count} were measured, in view of "

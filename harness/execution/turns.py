@@ -1,4 +1,4 @@
-"""Turns: while a variant's own code runs, whose turn it is; and what it raised, changed or compiled in it."""
+"""Turns: whose code runs now, and what it raised, changed or compiled meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
     def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: Device):
-        self._send, self._set_turn, self._baseline = send, set_turn, baseline
+        self._send = send
+        self._set_turn = set_turn
+        self._baseline = baseline
         self.watch = Watch()
         self.state = GlobalState(device)
         self._process = os.getpid()
@@ -70,7 +72,7 @@ class Turns:
         finally:
             if os.getpid() != self._process:  # a copy of this process that a variant made by fork, and did not end
                 os._exit(0)
-            # a full look takes a millisecond or two: for those that have been seen to leave something changed
+            # the full check takes a millisecond or two: only for variants that have left something changed before
             known = self._row(variant) in self._changes
             self._restore(variant, self.state.restore_all() if known else self.state.restore())
             turn.compiles, limit = self.watch.news()
@@ -80,7 +82,7 @@ class Turns:
             self._set_turn(None)
 
     def forget_compiles(self) -> None:
-        """Counts anew: what compiled so far did so in the warm-up."""
+        """Resets the counts after the warm-up."""
         self.watch.restart()
         self.compiles.clear()
 
@@ -105,7 +107,7 @@ class Turns:
 
 
 def failure(step: str, error: BaseException) -> str:
-    """What a row says of an exception: its kind, its first line, and the step it came in."""
+    """The reason in a row for an exception: its kind, its first line, and the step in which it was raised."""
     if isinstance(error, SystemExit):
         return f"called sys.exit({error.code!r}) ({WHEN[step]})"
     return f"{type(error).__name__}: {_informative_line(error)} ({WHEN[step]})"
@@ -121,7 +123,7 @@ def _informative_line(error: BaseException) -> str:
 
 
 def left_changed(what: list[str]) -> str:
-    """What a warning says of global state that was changed, after the name of whoever did."""
+    """The rest of a warning that starts with a name: the global state that it has changed."""
     return (
         f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
         "they were put back after each of its turns; let the variant put them back itself"

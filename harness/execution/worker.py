@@ -47,24 +47,28 @@ from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
 def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
-    """Measures a task's variants and sends what is seen; what goes wrong with one costs only that one.
+    """Measures a task's variants and sends the observations; an error of one variant does not affect the others.
 
-    Raises UsageError where the command or the operation is at fault.
+    Raises UsageError if the command or the operation is at fault.
     """
     _Worker(task, send, set_turn).run()
 
 
 class _Worker:
     def __init__(self, task: Task, send: Send, set_turn: Callable[[str | None], None]):
-        self.task, self.case, self.send, self.set_turn = task, task.case, send, set_turn
-        self.operation, self.settings = task.case.operation, task.settings
+        self.task = task
+        self.case = task.case
+        self.send = send
+        self.set_turn = set_turn
+        self.operation = task.case.operation
+        self.settings = task.settings
         self.subjects: dict[str, Subject] = {}
-        self.unchecked: set[str] = set()  # those whose outputs cannot be right again: random, or wrong already
+        self.unchecked: set[str] = set()  # not checked a second time: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
         self.work: Mapping[str, float] | None = None
 
     def run(self) -> None:
-        gc.freeze()  # what is imported is never garbage, and need not be looked through again
+        gc.freeze()  # imported objects are never garbage, and need not be scanned
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
         if any(variant.compile is not None for variant in self.operation.variants):
@@ -110,7 +114,7 @@ class _Worker:
         self.send(messages.Environment(of_process(self.device)))
 
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
-        """Global state, after a function of the operation's author; `before` it was changed as well."""
+        """Restores global state after code of the operation's author; warns of its changes and those in `before`."""
         changed = [*before, *self.turns.state.restore_all()]
         if changed:
             self.send(Warnings([f"{key} {left_changed(changed)}"]))
@@ -143,7 +147,7 @@ class _Worker:
         self.send(Status(name, WRONG, reason))
 
     def _called(self, subject: Subject) -> Outputs:
-        """The outputs of one call, with the global state as it was before: what follows is the harness's own work."""
+        """The outputs of one call, after which global state is restored for the harness's own work."""
         outputs = subject()
         self.device.synchronize()
         self.turns.put_back(subject.name)
@@ -233,7 +237,7 @@ class _Worker:
         self.turns.forget_compiles()
         interference = Interference()
         samples = sampler.rounds(self.task.seconds, minimum)
-        self.send(Warnings(interference.seen()))
+        self.send(Warnings(interference.warnings()))
         self.send(Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
         self.call_seconds = fastest(samples)
         self._send_compiles()
@@ -241,7 +245,8 @@ class _Worker:
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""
         for name in self._standing():
-            count, limit = self.turns.compiles[name], self.turns.limits.get(name)
+            count = self.turns.compiles[name]
+            limit = self.turns.limits.get(name)
             if self.operation.variant(name).compile is not None or count:
                 self.send(Recompiled(name, count))
             if limit:
@@ -258,7 +263,8 @@ class _Worker:
     def _profile(self, name: str) -> None:
         folder = self.task.traces / trace.folder_name(name)
         folder.mkdir(parents=True, exist_ok=True)
-        call, grad = self.subjects[name].timed(), self.case.mode != "forward"
+        call = self.subjects[name].timed()
+        grad = self.case.mode != "forward"
         settings, note = shortened(self.settings.profile, self.call_seconds.get(name, 0.0))
         if note:
             self.send(Note(name, note))
@@ -293,7 +299,7 @@ class _Worker:
         return None if peak is None else max(peak - before, 0)
 
     def _check_again(self, name: str) -> None:
-        """On other contents in the same tensors."""
+        """Checks the variant on other contents in the same tensors."""
         if self.data.has_reference and name not in self.unchecked:
             seed = self.case.seed + 1
             subject = self.subjects[name]
@@ -313,12 +319,12 @@ class _Worker:
                 with self.turns.turn(name, CHECK, grad=True):
                     counted.append(operation_checks.count_flops(self.subjects[name]))
         known = [count for count in counted if count is not None]
-        doubts = [operation_checks.flops_warning(self.operation, self.work, known)]
+        warnings = [operation_checks.flops_warning(self.operation, self.work, known)]
         if self.data.has_reference:
             expected = self.data.expected(self.case.seed)
             inputs = self.data.inputs(self.case.seed)
-            doubts.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
-        self.send(Warnings([doubt for doubt in doubts if doubt]))
+            warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
+        self.send(Warnings([warning for warning in warnings if warning]))
 
 
 def fastest(samples: list[Sample]) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""What can be seen of a variant in a case: correctness, latency, profile, compile cost, memory."""
+"""Measurements of a variant in a case: correctness, latency, profile, compile cost, memory."""

@@ -1,6 +1,6 @@
-"""Attribution: a trace's events, each given to the call and the operator that it belongs to, and what they add up to.
+"""Attribution: a trace's events, each assigned to its call and operator, and their sums.
 
-An execution belongs to the call whose operator launched it, however late it runs; where the trace does not say which
+An execution belongs to the call whose operator launched it, however late it runs; if the trace does not say which
 that was, to the last call that began before it.
 """
 
@@ -19,7 +19,7 @@ from harness.measure.observations import OperatorRow, Profile, Timeline
 from harness.measure.torch_private import ENGINE, GUARDS
 from harness.measure.trace import Event
 
-DISTURBED = 3  # times the median Self CPU of a call
+PREEMPTED = 3  # times the median Self CPU of a call
 # Runtime calls that put work on a device: nrta_execute_schedule, cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync
 SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
 
@@ -27,7 +27,7 @@ SCHEDULE = re.compile("schedule|launch|memcpy|memset", re.IGNORECASE)
 class Calls:
     """The calls in a trace, and the events of each.
 
-    `host` are what the host did within them, with their own times in `self_ns` and the call of each in `call`;
+    `host` are the host's events within them, with their own times in `self_ns` and the call of each in `call`;
     `dispatches` the positions of operators that were entered from outside any other; `executions` the device's work by
     call and device, each ordered by start.
     """
@@ -75,7 +75,7 @@ class Calls:
 def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -> Profile:
     """The profile of `active` calls, with further notes.
 
-    Host times are means over the recorded calls, but for those that were disturbed.
+    Host times are means over the recorded calls without those that were preempted.
     """
     count: Counter[str] = Counter()
     cpu: dict[str, list[int]] = defaultdict(lambda: [0] * len(calls.windows))  # by call
@@ -101,7 +101,7 @@ def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -
         )
     if device.accelerator and not timed and (count or calls.executions):
         notes.append(f"device time not available: {device.missing_time()}")
-    steady = undisturbed([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
+    steady = quiet_calls([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
     rows = _rows(count, cpu, device_ns, active, steady, timed) if whole else []
     even = calls.executed % active == 0
     return Profile(
@@ -158,9 +158,9 @@ def timeline(calls: Calls) -> Timeline | None:
     )
 
 
-def undisturbed(totals: Sequence[int]) -> list[int]:
+def quiet_calls(totals: Sequence[int]) -> list[int]:
     """The calls whose operators took no more than a few times the median: a preempted one would outweigh all else."""
-    return [index for index, total in enumerate(totals) if total <= DISTURBED * median(totals)]
+    return [index for index, total in enumerate(totals) if total <= PREEMPTED * median(totals)]
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[int], bytearray]:

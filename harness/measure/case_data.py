@@ -15,10 +15,12 @@ from harness.measure.trees import flatten, tree_map
 
 
 class CaseData:
-    """What variants are given and compared with."""
+    """The inputs of a case's variants, and the outputs to compare theirs with."""
 
     def __init__(self, case: Case):
-        self._case, self._operation, self._dtype = case, case.operation, getattr(torch, case.dtype)
+        self._case = case
+        self._operation = case.operation
+        self._dtype = getattr(torch, case.dtype)
         self._inputs: dict[int, tuple[Any, ...]] = {}
         self._expected: dict[int, Expected] = {}
 
@@ -28,25 +30,27 @@ class CaseData:
         return self._operation.reference is not None
 
     def inputs(self, seed: int) -> tuple[Any, ...]:
-        """New copies on the CPU of the inputs for a seed, which are made once.
+        """New copies, on the CPU, of the inputs for a seed; `op.inputs` is called once a seed.
 
-        Raises UsageError where `op.inputs` fails, or makes what cannot be measured.
+        Raises UsageError if `op.inputs` fails, or makes what cannot be measured.
         """
         if seed not in self._inputs:
-            made = make_inputs(self._operation, self._dtype, torch.Generator(device="cpu").manual_seed(seed % SEEDS))
-            check_inputs(self._operation, made, self._dtype)
-            self._inputs[seed] = tree_map(seal, made)
-        inputs: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
-        return inputs
+            generator = torch.Generator(device="cpu").manual_seed(seed % SEEDS)
+            inputs = make_inputs(self._operation, self._dtype, generator)
+            check_inputs(self._operation, inputs, self._dtype)
+            self._inputs[seed] = tree_map(seal, inputs)
+        copies: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
+        return copies
 
     def expected(self, seed: int) -> Expected:
-        """What the reference gives for the inputs of a seed; evaluated once.
+        """The reference's outputs for the inputs of a seed; evaluated once.
 
-        Raises UsageError where the reference raises, or returns what cannot be compared.
+        Raises UsageError if the reference raises, or returns what cannot be compared.
         """
         if seed not in self._expected:
             reference = resolve(self._operation.reference, "op.reference")  # type: ignore[arg-type]
-            case, tolerance = self._case, self._operation.tolerance
+            case = self._case
+            tolerance = self._operation.tolerance
             try:
                 self._expected[seed] = expect(
                     reference, self.inputs(seed), case.mode, self._dtype, case.seed, tolerance

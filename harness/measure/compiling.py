@@ -16,7 +16,7 @@ from harness.measure.observations import CompileCost
 class Watch:
     """Dynamo's counters and warnings from its creation on.
 
-    It does not import Dynamo, which takes longer than torch itself: where nothing compiles, there is nothing to count.
+    It does not import Dynamo, which takes longer than torch itself: if nothing compiles, there is nothing to count.
     """
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class Watch:
         self.restart()
 
     def restart(self) -> None:
-        """Forgets what has been counted."""
+        """Resets all counts."""
         torch_private.clear_counters()
         self._reported = 0
         self._since_us = time.time_ns() // 1000
         self._warnings.texts.clear()
 
     def news(self) -> tuple[int, str | None]:
-        """Compiles since the last call of this, and the recompile limit where it was reached since then."""
+        """Compiles since the last call of this, and the recompile limit if it was reached since then."""
         before = self._reported
         self._reported = _compiles()
         limit = self.limit()
@@ -40,23 +40,22 @@ class Watch:
         return self._reported - before, limit
 
     def recompile_reasons(self) -> list[str]:
-        """Why Dynamo compiled again, where it did."""
+        """Why Dynamo recompiled, if it did."""
         reasons = [metric["recompile_reason"] for metric in torch_private.compilations(self._since_us)]
         return list(dict.fromkeys(one_line(str(reason)) for reason in reasons if reason))
 
     def limit(self) -> str | None:
-        """The recompile limit, where it was hit: past it Dynamo runs eagerly and only logs it."""
+        """The recompile limit, if it was hit: past it Dynamo runs eagerly and only logs it."""
         hit = next((text for text in self._warnings.texts if torch_private.RECOMPILE_LIMIT.search(text)), None)
         return f"the recompile limit was reached and the rest ran eagerly: {one_line(hit)}" if hit else None
 
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
-        """The cost of the compile that was watched; `dynamic` says that a dynamic kernel was asked for."""
+        """The cost of the compile that was watched; `dynamic`: a dynamic kernel is declared."""
         metrics = list(torch_private.compilations(self._since_us))
         self.blind |= torch_private.counters() is None or (bool(metrics) and not _compiles())
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
-        hits, misses = (
-            sum(metric[f"inductor_fx_local_cache_{kind}_count"] or 0 for metric in metrics) for kind in ("hit", "miss")
-        )
+        hits = sum(metric["inductor_fx_local_cache_hit_count"] or 0 for metric in metrics)
+        misses = sum(metric["inductor_fx_local_cache_miss_count"] or 0 for metric in metrics)
         graphs = None if self.blind else int(_counted("stats").get("unique_graphs", 0))
         # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
         symbolic = any(re.search(r"\bs\d+\b", str(metric["graph_node_shapes"])) for metric in metrics)
@@ -68,9 +67,9 @@ class Watch:
         return CompileCost(seconds, hits > 0 and not misses, graphs, sum(breaks.values()), list(breaks), degraded)
 
     def confirm(self, call: Callable[[], Any]) -> str | None:
-        """Why a compiled call is not served by what is compiled, tried by one more call; None: it is.
+        """Why one more call would compile again or run eagerly; None if it does not.
 
-        For a torch whose counters cannot be read; elsewhere they have said so already, and nothing is called.
+        Only for a torch whose counters cannot be read (`blind`); otherwise nothing is called.
         """
         if not self.blind:
             return None
@@ -98,7 +97,7 @@ def _counted(kind: str) -> Mapping[str, int]:
 
 
 class _Listener(logging.Handler):
-    """Keeps what Dynamo warns of."""
+    """Collects Dynamo's warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -11,7 +11,7 @@ that is scaled by 1.05 stays within the first bound in bfloat16, and far outside
 compared by the magnitude of their difference.
 
 Integers and booleans are compared exactly. Where one hangs on a rounding of the inputs, as the index of the largest
-among equals does, another may be as right: then nothing can be said.
+among equals does, another may be equally right: then the comparison is undetermined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.measure.tensors import dense, odd, own, short
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
 NORM_ERRORS = 1.5  # allowed error of an output's Euclidean norm, in rounding errors
 NARROW_FLIPS = 3.0  # elements of a float8 output that may round the other way, in those that perturbed inputs do
-NARROW_SHARE = 0.005  # and as many besides, of all
+NARROW_SHARE = 0.005  # and this share of all elements in addition
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ def compare(outputs: Outputs, expected: Expected) -> Verdict:
         return Verdict(f"{_count(len(outputs))} where the reference has {len(wanted)}", None)
     worst: Error | None = None
     undetermined: str | None = None
-    errors, choices = expected.rounding_errors, expected.choices
+    errors = expected.rounding_errors
+    choices = expected.choices
     for position, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
         which = f"output {position}: " if len(outputs) > 1 else ""
         try:
@@ -75,7 +76,7 @@ def compare(outputs: Outputs, expected: Expected) -> Verdict:
 
 
 def snapshot(outputs: Outputs) -> Outputs:
-    """Outputs copied to the CPU, so that nothing that runs later changes them; what cannot be copied as it is."""
+    """Outputs copied to the CPU, so that later calls cannot change them; other values as they are."""
     return tuple(
         own(value).detach().cpu() if isinstance(value, torch.Tensor) and odd(value) is None else value
         for value in outputs
@@ -85,7 +86,7 @@ def snapshot(outputs: Outputs) -> Outputs:
 def _form(output: Any, right: torch.Tensor | None, expected: Expected, position: int) -> str | None:
     """What is wrong with an output's type, layout, shape or dtype.
 
-    Raises _UndeterminedError where its shape may be as right as the reference's.
+    Raises _UndeterminedError if its shape may be as right as the reference's.
     """
     kind = type(output).__name__
     if right is None:
@@ -165,7 +166,7 @@ def _dtypes(right: torch.Tensor, dtype: torch.dtype) -> list[torch.dtype]:
 def _difference(
     output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor | None, choices: torch.Tensor | None
 ) -> tuple[Error, str | None]:
-    """The error, and what is wrong; raises _UndeterminedError where an element may be as right as the reference's."""
+    """The error, and what is wrong; raises _UndeterminedError if an element may be as right as the reference's."""
     if right.numel() == 0:
         return Error(0.0, 0.0, 0.0, 0.0), None
     if rounding is None:
@@ -179,7 +180,7 @@ def _difference(
     unlike |= left.isnan() != right.isnan()
     unlike |= left.isinf() & right.isinf() & ~left.isnan() & ~right.isnan() & (left != right)
     if bool(unlike.any()):
-        return Error(math.inf, math.inf, math.inf, math.inf), _not_finite(left, right, unlike)
+        return Error(math.inf, math.inf, math.inf, math.inf), _not_finite(left, unlike)
     both = left.isfinite() & right.isfinite()
     difference = torch.where(both, (left - right).abs(), 0.0)
     scale = finite(right).abs()
@@ -246,7 +247,7 @@ def _narrow_difference(output: torch.Tensor, right: torch.Tensor, rounding: torc
     )
 
 
-def _not_finite(left: torch.Tensor, right: torch.Tensor, unlike: torch.Tensor) -> str:
+def _not_finite(left: torch.Tensor, unlike: torch.Tensor) -> str:
     kinds = {"NaN": left.isnan() & unlike, "infinite": left.isinf() & unlike}
     for kind, where in kinds.items():
         count = int(where.sum())

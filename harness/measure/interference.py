@@ -1,4 +1,4 @@
-"""Interference: what the host did to a measurement: page faults, stolen time, background load, a falling clock."""
+"""Interference of the host with a measurement: page faults, stolen time, background load, a falling clock."""
 
 from __future__ import annotations
 
@@ -10,59 +10,61 @@ import psutil
 
 FAULTS_PER_SECOND = 20_000
 STEAL_SHARE = 0.05
-FOREIGN_CORES = 0.5
+BACKGROUND_CORES = 0.5
 SLOWDOWN = 0.85
 
 
 class Interference:
-    """What the host did to a measurement between its creation and `seen`."""
+    """Monitors the host from its creation on."""
 
     def __init__(self) -> None:
         self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         self._own = _own_seconds()
-        self._cpu, self._clock = psutil.cpu_times(), _frequency()
+        self._cpu = psutil.cpu_times()
+        self._clock = _frequency()
         self._start = time.perf_counter()
 
     def busy(self) -> bool:
         """Whether other processes, or other guests of the hypervisor, used the cores."""
-        steal, foreign = self._lost()
-        return steal > STEAL_SHARE or foreign > FOREIGN_CORES
+        steal, background = self._lost()
+        return steal > STEAL_SHARE or background > BACKGROUND_CORES
 
     def _lost(self) -> tuple[float, float]:
         """Cores that the hypervisor withheld, and that other processes used."""
-        elapsed, now = max(time.perf_counter() - self._start, 1e-3), psutil.cpu_times()
+        elapsed = max(time.perf_counter() - self._start, 1e-3)
+        now = psutil.cpu_times()
         steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
         busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
         return steal, busy - (_own_seconds() - self._own) / elapsed
 
-    def seen(self) -> list[str]:
-        """A warning for each kind of interference: what was seen, its likely cause, what to try."""
+    def warnings(self) -> list[str]:
+        """A warning for each kind of interference, with its likely cause and a remedy."""
         elapsed = max(time.perf_counter() - self._start, 1e-3)
         faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
-        steal, foreign = self._lost()
-        warnings = []
+        steal, background = self._lost()
+        lines = []
         if faults > FAULTS_PER_SECOND:
-            warnings.append(
+            lines.append(
                 f"{faults:,.0f} page faults a second while timing: memory is given back and taken again; "
                 "try worker.env.LD_PRELOAD with jemalloc or tcmalloc"
             )
         if steal > STEAL_SHARE:
-            warnings.append(
-                f"the hypervisor withheld {steal:.0%} of a core while timing: neighbours on this host; "
+            lines.append(
+                f"the hypervisor withheld {steal:.0%} of a core while timing: noisy neighbours on this host; "
                 "try a dedicated machine, or more latency.seconds"
             )
-        if foreign > FOREIGN_CORES:
-            warnings.append(
-                f"other processes used {foreign:.1f} cores while timing: they share caches and cores; "
+        if background > BACKGROUND_CORES:
+            lines.append(
+                f"other processes used {background:.1f} cores while timing: they share caches and cores; "
                 "end them, or raise latency.seconds"
             )
         clock = _frequency()
         if clock and self._clock and clock < SLOWDOWN * self._clock:
-            warnings.append(
+            lines.append(
                 f"the clock fell from {self._clock:.0f} to {clock:.0f} MHz while timing: heat or power limits; "
                 "try a fixed frequency, or a cooler machine"
             )
-        return warnings
+        return lines
 
 
 def _own_seconds() -> float:

@@ -2,7 +2,7 @@
 
 On a shared machine order is bias: load drifts while variants wait for their turn. So every round times a block of
 each variant, and ratios are taken within rounds. Two unrecorded calls before each block pay for the switch between
-variants. Where a call is long, it is a block of its own, and the switch is nothing beside it.
+variants. Where a call is long, it is a block of its own, and the switch is negligible.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Sample:
 
 @dataclass
 class Turn:
-    """What came of one turn of a variant; known when it has ended."""
+    """The outcome of one turn of a variant, known when it has ended."""
 
     failed: bool = False
     compiles: int = 0
@@ -59,7 +59,7 @@ class Block:
 
     @property
     def seconds(self) -> float:
-        """What it takes."""
+        """Its whole duration, unrecorded calls included."""
         return (self.calls + self.unrecorded) * self.call_s
 
 
@@ -74,8 +74,8 @@ def block(call_s: float) -> Block:
 class Sampler:
     """Times subjects in rounds until a time is up.
 
-    `turn` is a context in which a subject of that name is called, and which ends what the subject raises: it is left
-    out from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
+    `turn(name)` is a context in which a subject is called, and which suppresses what it raises: the subject is left out
+    from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
     called to find out.
     """
 
@@ -89,7 +89,9 @@ class Sampler:
         call_seconds: Mapping[str, float],
     ):
         self._subjects = list(subjects)
-        self._device, self._turn, self._random = device, turn, random.Random(seed)
+        self._device = device
+        self._turn = turn
+        self._random = random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
         self._call_seconds = call_seconds
         self._started = perf_counter()
@@ -104,7 +106,8 @@ class Sampler:
                 with self._turn(subject.name) as turn:
                     call = subject.timed()
                     block = self._block(call, self._call_seconds.get(subject.name, 0.0))
-                    self._calls[subject.name], self.blocks[subject.name] = call, block
+                    self._calls[subject.name] = call
+                    self.blocks[subject.name] = block
                 if turn.failed or not turn.compiles:  # one that compiled says nothing of the next
                     break
             if turn.failed:
@@ -115,9 +118,9 @@ class Sampler:
         return max(1, min(MIN_ROUNDS, int(limit / max(self._round_s(), 1e-9))))
 
     def rounds(self, seconds: float, minimum: int) -> list[Sample]:
-        """Samples of whole rounds: so many as fit into `seconds`, and the `minimum` at least.
+        """Samples of whole rounds: as many as fit into `seconds`, but no fewer than `minimum`.
 
-        A quarter of the seconds, from the start of `warm` on, settles what only calls can, and is not recorded.
+        The first quarter of the seconds, from the start of `warm` on, is warm-up and is not recorded.
         """
         self._rounds(self._started + SETTLING * seconds, 0)
         return self._rounds(perf_counter() + (1 - SETTLING) * seconds, minimum)
@@ -154,7 +157,8 @@ class Sampler:
         return self._elapsed(call, block.calls) / block.calls
 
     def _elapsed(self, call: Callable[[], object], number: int) -> float:
-        synchronize, clock = self._device.synchronize, perf_counter
+        synchronize = self._device.synchronize
+        clock = perf_counter
         synchronize()
         start = clock()
         for _ in range(number):
@@ -174,13 +178,13 @@ class Sampler:
             if elapsed >= BLOCK_S / 2 or number >= MAX_CALLS:
                 break
             number *= 4
-        found = block(elapsed / number)
-        return found if self._flush is None else Block(1, min(found.unrecorded, 1), found.call_s)
+        timed = block(elapsed / number)
+        return timed if self._flush is None else Block(1, min(timed.unrecorded, 1), timed.call_s)
 
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Keeps Python's garbage collector, whose full pass may take a tenth of a second, out of what is timed."""
+    """Turns off Python's garbage collector, whose full pass may take a tenth of a second."""
     enabled = gc.isenabled()
     gc.disable()
     try:

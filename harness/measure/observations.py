@@ -1,4 +1,4 @@
-"""Observations: what can be seen of one variant, as plain values that need no torch to be read."""
+"""Observations of one variant, as plain values that can be read without torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found out about a variant; `reason` is None where nothing is wrong."""
+    """The result of checking a variant; `reason` is None if nothing is wrong."""
 
     reason: str | None
     error: Error | None
@@ -27,11 +27,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class CompileCost:
-    """What compiling a variant took in this process, and what came of it."""
+    """The cost of compiling a variant in this process, and the result."""
 
     seconds: float  # from the first call to its result, tracing and code generation included
     cached: bool  # the back end found its code in a cache on disk
-    graphs: int | None  # None: this torch does not say
+    graphs: int | None  # None: not known for this torch
     graph_breaks: int
     break_reasons: list[str] = field(default_factory=list)
     degraded: str | None = None
@@ -49,7 +49,7 @@ class OperatorRow:
 
 @dataclass(frozen=True)
 class Profile:
-    """What was recorded of a variant, per call; None is what the profile does not tell."""
+    """The recorded profile of a variant, per call; None for values that the profile does not hold."""
 
     operators: tuple[OperatorRow, ...]
     active: int  # calls recorded
@@ -64,7 +64,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Counts and times in microseconds, per call; None where the trace does not tell.
+    """Counts and times in microseconds, per call; None if the trace does not hold them.
 
     With several devices their times are added up: two that work side by side are busy twice as long.
     """

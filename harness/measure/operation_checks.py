@@ -21,7 +21,7 @@ from harness.measure.trees import flatten
 
 
 def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype) -> None:
-    """Raises UsageError where `inputs` makes tensors that cannot be copied, or none in the dtype that it was given."""
+    """Raises UsageError if `inputs` makes tensors that cannot be copied, or none in the dtype that it was given."""
     where = f"op.inputs={describe(resolve(operation.inputs, 'op.inputs'))}"
     values = flatten(list(inputs))
     for value in values:
@@ -51,7 +51,7 @@ def _may_change(value: Any) -> bool:
 
 
 def check_signature(variant: Variant, inputs: Sequence[Any]) -> None:
-    """Raises UsageError where the variant's function cannot be called with the inputs and its `args`."""
+    """Raises UsageError if the variant's function cannot be called with the inputs and its `args`."""
     key = f"op.variants.{variant.name}.fn"
     function = resolve(variant.fn, key)
     try:
@@ -83,12 +83,13 @@ def count_flops(subject: Subject) -> int | None:
 
 
 def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequence[int]) -> str | None:
-    """What is odd about the declared FLOPs, given what was `counted` of each variant.
+    """A warning if the declared FLOPs do not fit those `counted` for each variant.
 
     Up to a factor of two is no warning: a causal mask spares just under half, and a declaration may count more than
     matrix products. A multiply-add that was counted as one is a factor of two.
     """
-    minimum, declared = min(counted, default=0), work["flops"]
+    minimum = min(counted, default=0)
+    declared = work["flops"]
     if not minimum or minimum / 2 < declared < minimum * 2:
         return None
     return (
@@ -101,7 +102,7 @@ def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequ
 def bytes_warning(
     operation: Operation, work: Mapping[str, float], inputs: Sequence[Any], expected: Expected, mode: str
 ) -> str | None:
-    """What is odd about the declared bytes, given the tensors that go in and come out.
+    """A warning if the declared bytes are fewer than those of the tensors that go in and come out.
 
     A backward pass need not read every input, and gradients may share their memory: the largest alone is certain.
     """
@@ -127,7 +128,7 @@ def _where(function: Any) -> str:
 
 
 def _read_bytes(value: torch.Tensor) -> int:
-    """What of a tensor must be read: of an expanded one its memory alone, of a sparse one what it stores."""
+    """The bytes of a tensor that must be read: an expanded tensor's memory, a sparse tensor's stored values."""
     stored = sum(memory.numel() * memory.itemsize for memory in memories(value))
     return stored if value.layout != torch.strided else min(value.numel() * value.itemsize, stored)
 

@@ -1,4 +1,4 @@
-"""The profile of a variant: what one call does, recorded by torch.profiler and read from the trace that is kept."""
+"""The profile of a variant, recorded by torch.profiler and read from its exported trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.measure import torch_private, trace
 from harness.measure.attribution import Calls, summarize, timeline
 from harness.measure.observations import Profile, Timeline
 
-PROFILE_S = 1.0  # of one variant's calls under the profiler, where one call takes no longer
+PROFILE_S = 1.0  # of one variant's calls under the profiler, if one call takes no longer
 PROFILES_ITSELF = (
     "it opens a profiler of its own, which ends the one around it: its operators, device time and memory are not "
     "known; profile it without its own to see them"
@@ -25,12 +25,12 @@ PROFILES_ITSELF = (
 
 
 class OwnProfilerError(Exception):
-    """A call ended the profile that it was recorded by, so that nothing is known of it."""
+    """A call opened a profiler of its own, which ended the one around it: its profile is unknown."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one call does, seen in a short profile of its own."""
+    """The events and memory of one call, from a short profile of its own."""
 
     events: int
     peak_bytes: int | None  # the most memory that it holds beyond what it began with; None on an accelerator
@@ -39,7 +39,7 @@ class Probe:
 def probe(call: Callable[[], Any], device: Device) -> Probe:
     """Counts one call's events and, on the CPU, its peak of allocated memory.
 
-    Raises OwnProfilerError where the call opens a profiler itself.
+    Raises OwnProfilerError if the call opens a profiler itself.
     """
     with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=not device.accelerator) as profile:
         with record_function(trace.CALL):
@@ -76,7 +76,7 @@ def record(
     """Profiles `call` over the schedule that the settings give and writes its trace into `folder`, which exists.
 
     `events_per_call`, as `probe` counts them, bounds how many calls are recorded; `grad` is the grad mode of the calls.
-    Raises OwnProfilerError where a call opens a profiler itself.
+    Raises OwnProfilerError if a call opens a profiler itself.
     """
     active = max(1, min(settings.active, settings.max_events // max(events_per_call, 1)))
     notes = []
@@ -118,7 +118,7 @@ def record(
 
 
 def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:
-    """The profiler's schedule for calls of so many seconds, and a note where it is shorter than the one set."""
+    """The profiler's schedule for calls of so many seconds, and a note if it is shorter than the one set."""
     calls = max(1, int(PROFILE_S / call_s)) if call_s > 0 else settings.wait + settings.warmup + settings.active
     if calls >= settings.wait + settings.warmup + settings.active:
         return settings, None

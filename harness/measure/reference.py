@@ -19,16 +19,16 @@ from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unse
 from harness.measure.trees import tree_map
 
 PERTURBATIONS = 2
-MORE_PERTURBATIONS = 6  # where a choice or a shape was seen to hang on a rounding
+MORE_PERTURBATIONS = 6  # further ones, if a choice or a shape depends on a rounding
 STEP = 2.0**-26  # the smallest perturbation: float64 itself must resolve it
 FLOORS = {
     torch.float64: 2.0**-40,
     torch.float32: 2.0**-18,
-}  # where eps would ask more than long sums can give
+}  # relative errors that long sums leave, in dtypes whose eps is finer
 
 
 class NotComparableError(Exception):
-    """The reference returns something that no variant's output can be compared with; the text follows its name."""
+    """The reference returns something that cannot be compared; the message follows the reference's name."""
 
 
 Contents = Sealed | SealedSparse | None
@@ -36,9 +36,9 @@ Contents = Sealed | SealedSparse | None
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference gives, in float64, and how far a rounding of the inputs moves it.
+    """The reference's outputs in float64, and how far a rounding of the inputs moves them.
 
-    Tensors are sealed and made anew for each look at them. An output that is None has None in their place.
+    Tensors are sealed, and created again at each access. An output that is None has None in their place.
     """
 
     sealed_outputs: tuple[Contents, ...]
@@ -78,7 +78,7 @@ def expect(
     """Evaluates the reference on float64 copies of the inputs, and on perturbed copies.
 
     `inputs` are CPU tensors in `dtype`, which lists, tuples and dicts may hold. Raises what the reference raises, and
-    NotComparableError where it returns what cannot be compared.
+    NotComparableError if it returns what cannot be compared.
     """
     evaluation = _Evaluation(_exact(reference, dtype), mode, seed)
     exact = tree_map(_upcast, list(inputs))
@@ -113,13 +113,15 @@ class _Evaluation:
     """A reference that can be evaluated again and again."""
 
     def __init__(self, reference: Callable, mode: str, seed: int):
-        self._reference, self._mode, self._seed = reference, mode, seed
+        self._reference = reference
+        self._mode = mode
+        self._seed = seed
         self._context: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.keys: tuple[str, ...] = ()
         self.numbers: tuple[bool, ...] = ()
 
     def __call__(self, inputs: list) -> list[torch.Tensor | None]:
-        """The outputs, and their keys where they are a dict."""
+        """The outputs, and their keys if they are a dict."""
         subject = Subject("reference", self._reference, inputs, self._mode, self._seed)
         try:
             outputs = subject()
@@ -137,7 +139,7 @@ class _Evaluation:
         return [_comparable(output) for output in outputs]
 
     def perturb(self, exact: list, move: Callable[[Any], Any], seen: list[_Sensitivity]) -> None:
-        """Evaluates once more, on inputs and upstream gradients that are moved, and tells each output's sensitivity."""
+        """Evaluates on inputs and upstream gradients that are moved; adds to each output's sensitivity in `seen`."""
         moved = Subject("reference", self._reference, tree_map(move, exact), self._mode, self._seed, move)
         with self._context():
             outputs = moved()
@@ -182,7 +184,7 @@ class _Sensitivity:
         """The error that one rounding may make in each element."""
         if self._square is None or self.output is None:
             return None
-        if self.output.dtype.itemsize == 1:  # of float8 it tells which elements move
+        if self.output.dtype.itemsize == 1:  # for float8: which elements move
             return self._square.sqrt()
         floor = max(eps, FLOORS.get(dtype, 0.0))
         moved = (self._square.sqrt() + _typical(self._square)) * (eps / step)
@@ -221,7 +223,7 @@ def _exact(reference: Callable, dtype: torch.dtype) -> Callable:
 
 
 def _comparable(output: Any) -> torch.Tensor | None:
-    """An output as a tensor of its own; raises NotComparableError where it cannot be compared."""
+    """An output as a tensor of its own; raises NotComparableError if it cannot be compared."""
     if output is None:
         return None
     if isinstance(output, torch.Tensor):
@@ -251,7 +253,7 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:
-    """0 in place of what is not finite, in either part of a complex number."""
+    """The values with 0 in place of NaN and infinity, in either part of a complex number."""
     if values.dtype.is_complex:
         return torch.view_as_complex(torch.view_as_real(values.resolve_conj()).nan_to_num(0.0, 0.0, 0.0))
     return values.nan_to_num(0.0, 0.0, 0.0)

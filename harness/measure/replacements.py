@@ -1,4 +1,4 @@
-"""Replacements: functions of torch, of the clock and of the harness that a variant puts its own in place of.
+"""Replacements: functions of torch, the clock and the harness that a variant has monkey-patched.
 
 A module that replaces `torch.rms_norm` when it is imported replaces it for every other variant as well.
 """
@@ -56,7 +56,7 @@ class Originals:
                 self._spaces[title] = space, names, get, get(vars(space))
 
     def restore(self) -> list[str]:
-        """Puts back what was replaced; returns the dotted names."""
+        """Restores everything that was replaced; returns the dotted names."""
         changed = []
         for title, (space, names, get, values) in self._spaces.items():
             try:
@@ -82,14 +82,16 @@ def _shadowable(kind: type) -> frozenset[str]:
 
 
 def _origin(replacement: Any) -> str:
-    """Where a replacement comes from: `my_kernels.slow`."""
-    module, name = getattr(replacement, "__module__", None), getattr(replacement, "__qualname__", None)
+    """The dotted name of a replacement: `my_kernels.slow`."""
+    module = getattr(replacement, "__module__", None)
+    name = getattr(replacement, "__qualname__", None)
     return f"{module}.{name}" if module and name else "nothing" if replacement is None else type(replacement).__name__
 
 
 def _by_torch(name: str, replacement: Any) -> bool:
     """Whether it is torch's own of the same name, as torch replaces some when Dynamo is imported."""
-    module, known = getattr(replacement, "__module__", None), getattr(replacement, "__name__", None)
+    module = getattr(replacement, "__module__", None)
+    known = getattr(replacement, "__name__", None)
     return known == name and str(module).startswith("torch.")
 
 

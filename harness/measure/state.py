@@ -39,7 +39,7 @@ LIMITS = (
     resource.RLIMIT_STACK,
 )
 RECURSION = sys.getrecursionlimit()
-SUBNORMAL = 5e-310  # half of it is 0 where denormal numbers are flushed
+SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
 
 
@@ -187,7 +187,8 @@ class GlobalState:
         self._settings = {**SETTINGS, **autocast("cpu"), **autocast(device.torch_device().type)}
         self._all = {**self._settings, **SLOW_SETTINGS}
         self._values = {name: read() for name, (read, _) in self._all.items()}
-        self._environment, self._folder = dict(os.environ), os.getcwd()
+        self._environment = dict(os.environ)
+        self._folder = os.getcwd()
         self._streams = {stream: os.dup(stream) for stream in (1, 2)}
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
         self._filters = list(warnings.filters)
@@ -203,7 +204,7 @@ class GlobalState:
         return self._put_back(self._settings) + self._warnings()
 
     def restore_all(self) -> list[str]:
-        """Puts back what takes longer to look at as well; returns the names of what had changed."""
+        """Restores all global state, which takes a millisecond or two; returns the names of what had changed."""
         changed = self._put_back(self._all) + self._warnings()
         changed += self._originals.restore()
         changed += self._environment_variables() + self._streams_and_folder() + self._signals() + self._configurations()
@@ -270,10 +271,11 @@ class GlobalState:
     def _configurations(self) -> list[str]:
         changed = []
         for name, module in torch_private.configurations().items():
-            was, now = self._compiler.setdefault(name, module.get_config_copy()), module.get_config_copy()
+            now = module.get_config_copy()
+            before = self._compiler.setdefault(name, now)
             for key in now:
-                if key in was and now[key] != was[key]:
-                    setattr(module, key, was[key])
+                if key in before and now[key] != before[key]:
+                    setattr(module, key, before[key])
                     changed.append(f"{name}.{key}")
         return changed
 

@@ -36,11 +36,15 @@ class Subject:
         seed: int,
         move: Callable[[Any], Any] | None = None,
     ):
-        """`move`, where given, changes the upstream gradients: the reference's sensitivity to them."""
-        self.name, self.function, self.mode, self.seed, self._move = name, function, mode, seed, move
+        """`move`, if given, changes the upstream gradients: the reference's sensitivity to them."""
+        self.name = name
+        self.function = function
+        self.mode = mode
+        self.seed = seed
+        self._move = move
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
-        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, where they are a dict
+        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, if they are a dict
         self._seconds: list[float] = []
         self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
@@ -61,7 +65,7 @@ class Subject:
 
     @property
     def call_s(self) -> float:
-        """Seconds of its fastest call; 0 where it had but one, which may have compiled or loaded something."""
+        """Seconds of its fastest call; 0 if it had but one, which may have compiled or loaded something."""
         return min(self._seconds) if len(self._seconds) > 1 else 0.0
 
     def _call(self) -> Outputs:
@@ -82,7 +86,7 @@ class Subject:
         return flatten(outputs)
 
     def timed(self) -> Callable[[], Any]:
-        """The call itself, as a loop of one's own would make it, with nothing of ours in it; grad mode is the caller's.
+        """The call itself, without any code of the harness; the caller sets grad mode.
 
         Values are left as autograd gives them: an input that takes no part has None for a gradient.
         """
@@ -96,18 +100,18 @@ class Subject:
         return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
 
     def refresh(self, inputs: Sequence[Any]) -> None:
-        """Writes new contents into the same tensors, at the same addresses where these are of the same size.
+        """Writes new contents into the same tensors, at the same addresses if these are of the same size.
 
-        Upstream gradients, which someone may have overwritten, become what they were.
+        Upstream gradients, which a variant may have overwritten, are restored.
         """
         inputs = list(inputs)
-        kept = same_form(self.inputs, inputs) and all(
-            overwrite(mine, new)
-            if isinstance(mine, torch.Tensor) and isinstance(new, torch.Tensor)
-            else same(mine, new)
-            for mine, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
+        reused = same_form(self.inputs, inputs) and all(
+            overwrite(current, new)
+            if isinstance(current, torch.Tensor) and isinstance(new, torch.Tensor)
+            else same(current, new)
+            for current, new in zip(flatten(self.inputs), flatten(inputs), strict=True)
         )
-        if not kept:
+        if not reused:
             self._hold(inputs, self._device)
         for index, gradient in enumerate(self._upstream or ()):
             overwrite(gradient, upstream(gradient, self.seed + index))
@@ -117,8 +121,8 @@ class Subject:
         """Positions of inputs whose contents are no longer those of `inputs`."""
         return [
             position
-            for position, (mine, new) in enumerate(zip(self.inputs, inputs, strict=True))
-            if not same_form(mine, new) or not all(map(same, flatten(mine), flatten(new)))
+            for position, (current, new) in enumerate(zip(self.inputs, inputs, strict=True))
+            if not same_form(current, new) or not all(map(same, flatten(current), flatten(new)))
         ]
 
     def versions(self) -> list[int]:
@@ -165,7 +169,7 @@ class Subject:
 
 
 def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., Any]:
-    """The variant's function with its arguments bound, compiled where it says so.
+    """The variant's function with its arguments bound, compiled if it says so.
 
     A module is copied to the device and the dtype: its weights belong to the case as its inputs do.
     """
@@ -181,16 +185,16 @@ def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., 
 
 
 def keys(outputs: Any) -> tuple[str, ...]:
-    """The names under which a function returns its outputs, where it returns a dict."""
+    """The names under which a function returns its outputs, if it returns a dict."""
     return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
 
 
 def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
     """A fixed upstream gradient of an output's shape: of random sign and a size around one."""
     generator = torch.Generator().manual_seed(seed % SEEDS)
-    # made in float32 whatever the dtype, so that the reference sees the same values
+    # drawn in float32 whatever the dtype, so that the reference sees the same values
     values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu").bfloat16().float()
-    if output.dtype.is_complex:  # a real one would not tell an output from its conjugate
+    if output.dtype.is_complex:  # a real one could not distinguish an output from its conjugate
         imaginary = torch.randn(output.shape, generator=generator, dtype=torch.float32, device="cpu")
         values = torch.complex(values, imaginary.bfloat16().float())
     return values.to(output.dtype).to(output.device)
@@ -203,7 +207,7 @@ def _forward_backward(
     upstream: list[torch.Tensor],
     paths: list[Path],
 ) -> Callable[[], Any]:
-    """Both passes in one call, which runs no Python of ours but itself unless outputs are nested."""
+    """Both passes in one call, which adds no Python but one lambda unless outputs are nested."""
     grad = torch.autograd.grad
     if paths == [()]:
         (gradient,) = upstream

@@ -1,4 +1,4 @@
-"""Tensors: copies that keep their layout, contents out of a variant's reach, and which kinds can be measured."""
+"""Tensors: copies that keep the layout, sealed contents that no variant can reach, and the kinds that are supported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SealedSparse:
 
 
 def odd(value: Any) -> str | None:
-    """Why a tensor can be neither copied nor compared, or None where it can; also None for what is no tensor."""
+    """Why a tensor can be neither copied nor compared; None if it can, and for anything else than a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
     if value.is_nested:
@@ -118,8 +118,8 @@ def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.T
         return function(detached).requires_grad_(tensor.requires_grad)
     *indices, values = _components(detached)
     coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
-    made = _assembled(tensor.layout, [*indices, function(values)], tuple(tensor.size()), coalesced)
-    return made.requires_grad_(tensor.requires_grad)
+    result = _assembled(tensor.layout, [*indices, function(values)], tuple(tensor.size()), coalesced)
+    return result.requires_grad_(tensor.requires_grad)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -159,15 +159,15 @@ def _same_contents(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def overwrite(tensor: torch.Tensor, new: torch.Tensor) -> bool:
-    """Writes the contents of `new` to the addresses of `tensor`; False where its memory is not of the same form."""
+    """Writes the contents of `new` to the addresses of `tensor`; False if its memory is not of the same form."""
     if tensor.dtype != new.dtype or tensor.layout != new.layout or tensor.shape != new.shape:
         return False
     pairs = list(zip(memories(tensor), memories(own(new)), strict=True))
-    if any(mine.numel() != other.numel() for mine, other in pairs):
+    if any(target.numel() != source.numel() for target, source in pairs):
         return False
     with torch.no_grad():
-        for mine, other in pairs:
-            mine.copy_(other.to(mine.device))
+        for target, source in pairs:
+            target.copy_(source.to(target.device))
     return True
 
 
@@ -198,7 +198,7 @@ def short(kind: torch.dtype | torch.layout) -> str:
 
 
 def _components(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """What a tensor is stored as, its values last."""
+    """The dense tensors that a tensor is stored as, its values last."""
     if tensor.layout == torch.strided:
         return [tensor]
     if tensor.layout == torch.sparse_coo:

@@ -1,7 +1,7 @@
-"""torch's private names: all that the harness uses of what torch does not document, each with what serves without it.
+"""torch's private names: every undocumented name that the harness uses, each with a fallback.
 
-Nothing else in the package names them. This file imports no torch itself, so that reports can take its texts; one
-test tries every name against the installed torch, and says which one moved.
+No other file of the package uses any. This file imports no torch itself, so that reports can use its texts. A test
+checks every name against the installed torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 # Texts in profiles and graphs: without them operators are counted and named less well
 GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
-REGION = "Torch-Compiled Region"  # what a compiled call runs in
 COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Inductor's code for one graph
 COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
 # Texts of logs: without them Dynamo's counters alone say that it ran eagerly
@@ -37,7 +36,8 @@ METRIC_FIELDS = (
 )
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
-POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
+POP_FUNCTION_MODE = "torch.overrides:_pop_mode"
+POP_DISPATCH_MODE = "torch.utils._python_dispatch:_pop_mode"
 TOP_SAVED_HOOKS = "torch:_C._autograd._top_saved_tensors_default_hooks"
 POP_SAVED_HOOKS = "torch:_C._autograd._pop_saved_tensors_default_hooks"
 MODULE_HOOKS = tuple(
@@ -94,7 +94,7 @@ NAMES = (
 
 def moved(names: tuple[str, ...] = NAMES) -> list[str]:
     """Those of the names that the installed torch does not have."""
-    return [name for name in names if not _there(name)]
+    return [name for name in names if not _exists(name)]
 
 
 def keep_backward_buffers() -> None:
@@ -112,19 +112,19 @@ def keep_backward_buffers() -> None:
 def load_backend(name: Any) -> None:
     """Imports a compiler's back end, which may set Dynamo's configuration as it is imported.
 
-    Without this name the first variant that compiles is said to have changed that configuration.
+    Without this name a warning says that the first variant that compiles has changed that configuration.
     """
     with contextlib.suppress(Exception):
         pkgutil.resolve_name(LOOKUP_BACKEND)(name)
 
 
 def counters() -> Mapping[str, Mapping[str, int]] | None:
-    """Dynamo's counters, empty where it is not imported; None where this torch has none of the known form."""
+    """Dynamo's counters, empty if it is not imported; None if this torch has none of the known form."""
     dynamo = sys.modules.get(DYNAMO)
     if dynamo is None:
         return {}
-    found = getattr(dynamo, "counters", None)
-    return found if isinstance(found, Mapping) else None
+    value = getattr(dynamo, "counters", None)
+    return value if isinstance(value, Mapping) else None
 
 
 def clear_counters() -> None:
@@ -144,18 +144,18 @@ def compilations(since_us: float) -> Iterator[dict[str, Any]]:
 
 
 def configurations() -> dict[str, Any]:
-    """The configuration modules of the compiler that are imported, by name, where they can be copied."""
+    """The configuration modules of the compiler that are imported, by name, if they can be copied."""
     loaded = {name: sys.modules.get(name) for name in CONFIGURATIONS}
     return {name: module for name, module in loaded.items() if hasattr(module, "get_config_copy")}
 
 
 def function_modes() -> int:
-    """How many modes that intercept torch's functions are active; 0 where torch does not say."""
+    """How many modes that intercept torch's functions are active; 0 if torch does not say."""
     return _depth(FUNCTION_MODES)
 
 
 def dispatch_modes() -> int:
-    """How many modes that intercept torch's dispatch are active; 0 where torch does not say."""
+    """How many modes that intercept torch's dispatch are active; 0 if torch does not say."""
     return _depth(DISPATCH_MODES)
 
 
@@ -170,7 +170,7 @@ def leave_dispatch_modes(depth: int) -> None:
 
 
 def module_hooks() -> tuple[dict[int, Any], ...]:
-    """The hooks that run with every module's call, by kind; none where torch does not say."""
+    """The hooks that run with every module's call, by kind; none if torch does not say."""
     return tuple(dict(hooks) for hooks in _module_hooks())
 
 
@@ -182,24 +182,24 @@ def set_module_hooks(hooks: tuple[dict[int, Any], ...]) -> None:
 
 
 def _module_hooks() -> list[Any]:
-    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _found_value(name), dict)]
+    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _value_of(name), dict)]
 
 
 def saved_tensor_hooks() -> Any:
     """The hooks through which autograd passes what it saves; None where there are none, or torch does not say."""
-    top = _found_value(TOP_SAVED_HOOKS)
+    top = _value_of(TOP_SAVED_HOOKS)
     return None if top is None else top(True)  # those that tracing ignores as well
 
 
 def leave_saved_tensor_hooks(hooks: Any) -> None:
     """Ends those that were entered since `saved_tensor_hooks` gave `hooks`."""
-    pop = _found_value(POP_SAVED_HOOKS)
+    pop = _value_of(POP_SAVED_HOOKS)
     while pop is not None and saved_tensor_hooks() not in (None, hooks):
         pop()
 
 
 def profiling() -> bool:
-    """Whether a profiler is recording; True where torch does not say.
+    """Whether a profiler is recording; True if torch does not say.
 
     To export a profile that another one has ended crashes the process, so it has to be known before.
     """
@@ -210,12 +210,12 @@ def profiling() -> bool:
 
 
 def version(tensor: Any) -> int:
-    """How often a tensor has been written in place; always 0 where torch does not say."""
+    """How often a tensor has been written in place; always 0 if torch does not say."""
     return int(getattr(tensor, "_version", 0))
 
 
 def uncoalesced(tensor: Any) -> list[Any]:
-    """Indices and values of a sparse COO tensor as they are stored; coalesced where torch does not give them."""
+    """Indices and values of a sparse COO tensor as they are stored; coalesced if torch does not give them."""
     if hasattr(tensor, "_indices") and hasattr(tensor, "_values"):
         return [tensor._indices(), tensor._values()]
     merged = tensor.coalesce()
@@ -234,23 +234,23 @@ def read_source_key() -> None:
         pkgutil.resolve_name(SOURCE_KEY)()
 
 
-def _there(name: str) -> bool:
+def _exists(name: str) -> bool:
     module, _, path = name.partition(":")
-    found: Any
+    value: Any
     try:
-        found = importlib.import_module(module)
+        value = importlib.import_module(module)
     except Exception:
         return False
     for part in filter(None, path.split(".")):
-        if not hasattr(found, part) and part not in getattr(found, "__dataclass_fields__", ()):
+        if not hasattr(value, part) and part not in getattr(value, "__dataclass_fields__", ()):
             return False
-        found = getattr(found, part, None)
+        value = getattr(value, part, None)
     return True
 
 
 @functools.cache
-def _found(name: str) -> Callable[[], Any]:
-    """What a name stands for; a function that returns nothing where there is no such name."""
+def _function_of(name: str) -> Callable[[], Any]:
+    """The function of a name; one that returns an empty tuple if there is no such name."""
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
@@ -258,22 +258,22 @@ def _found(name: str) -> Callable[[], Any]:
 
 
 def _depth(name: str) -> int:
-    return len(_found(name)())
+    return len(_function_of(name)())
 
 
 def _pop(pop: str, depth: Callable[[], int], stack: str, wanted: int) -> None:
     while depth() > wanted:
-        mode = _found(stack)()[-1]
+        mode = _function_of(stack)()[-1]
         before = depth()
         with contextlib.suppress(Exception):  # its own end takes its hooks along
             mode.__exit__(None, None, None)
         if depth() == before:
-            _found(pop)()
+            _function_of(pop)()
         if depth() == before:  # there is no way to end it
             return
 
 
-def _found_value(name: str) -> Any:
+def _value_of(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

@@ -53,7 +53,7 @@ class Event:
 
 
 def folder_name(variant: str) -> str:
-    """The folder of a variant's traces: its name where every file system takes it."""
+    """The folder of a variant's traces: its name if every file system takes it."""
     safe = "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "_" for c in variant).strip(".")[:80]
     return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
@@ -61,7 +61,7 @@ def folder_name(variant: str) -> str:
 def from_file(path: Path) -> list[Event]:
     """Events of a trace file in Chrome trace format, as Kineto writes it: by start, an outer one before its inner ones.
 
-    Raises OSError where the file cannot be read, and ValueError or KeyError where it is no such trace.
+    Raises OSError if the file cannot be read, and ValueError or KeyError if it is no such trace.
     """
     names: dict[str, str] = {}  # a trace has many events and few names and lanes
     lanes: dict[tuple[Any, Any], tuple[Any, Any]] = {}
@@ -71,7 +71,9 @@ def from_file(path: Path) -> list[Event]:
         kind = KINDS.get(entry.get("cat", ""))
         if kind is None or entry.get("ph") not in SPANS_AND_INSTANTS:
             return entry if "ph" not in entry else None
-        name, lane, arguments = entry["name"], (entry["pid"], entry["tid"]), entry.get("args", {})
+        name = entry["name"]
+        lane = (entry["pid"], entry["tid"])
+        arguments = entry.get("args", {})
         start = round(entry["ts"] * 1000)
         end = start + round(entry.get("dur", 0) * 1000)
         external = int(arguments.get("External id", 0))
@@ -106,7 +108,7 @@ def of_profile(profile: Any) -> list[Event]:
 
 
 def of_export(path: Path) -> list[Event]:
-    """Events of a trace that was just written, which is made strict JSON where it is not."""
+    """Events of a trace that was just written, which is made strict JSON if it is not."""
     try:
         return from_file(path)
     except ValueError:

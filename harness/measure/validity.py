@@ -1,4 +1,4 @@
-"""Validity: what a variant does besides giving the right result once."""
+"""Validity: checks that a variant does its work in every call, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def examine(
     `call` calls the subject and waits for its device; `inputs` gives the CPU tensors that its own were copied from.
     """
     if subject.keys != expected.keys:
-        own_keys, right_keys = (", ".join(keys) or "no keys" for keys in (subject.keys, expected.keys))
-        return Finding(f"outputs by {own_keys}, where the reference has {right_keys}", None)
+        return Finding(f"outputs by {_listed(subject.keys)}, where the reference has {_listed(expected.keys)}", None)
     elsewhere = _elsewhere(first, device.torch_device())
     if elsewhere:
         return Finding(elsewhere, None)
@@ -67,6 +66,10 @@ def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Sequence[An
     subject.refresh(inputs)
     reason = compare(snapshot(call()), expected).reason
     return f"wrong for new contents of its inputs, as if it remembered: {reason}" if reason else None
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys) or "no keys"
 
 
 def _elsewhere(outputs: Outputs, device: torch.device) -> str | None:

@@ -25,9 +25,9 @@ def main() -> int:
 
 
 def remake(folder: Path) -> int:
-    """Writes every derived file below a folder anew, a sweep's cases first, and shows a run's tables."""
+    """Rewrites every derived file below a folder, a sweep's cases first, and shows a run's tables."""
     from harness.report import run_report
-    from harness.report.sweep_report import gather
+    from harness.report.sweep_report import collect
     from harness.results import plan, sweeps
 
     if not (folder / plan.FILE).is_file():
@@ -36,13 +36,13 @@ def remake(folder: Path) -> int:
         for case in sweeps.read(folder).cases:
             if case.missing is None:
                 one(folder / case.planned.folder)
-        gather(folder)
+        collect(folder)
         print(f"Results: {folder}")
     return 0
 
 
 def one(folder: Path) -> Comparison:
-    """Makes a run's report again, with all its charts; returns what it shows."""
+    """Makes a run's report again, with all its charts; returns its comparison."""
     from harness.report import run_report
     from harness.results import storage
     from harness.results.comparison import Comparison

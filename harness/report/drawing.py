@@ -52,7 +52,7 @@ class Chart:
             return importlib.import_module(f"harness.report.charts.{self.module or self.name}").draw(source, folder)
 
     def save(self, source: Any, folder: Path, formats: Sequence[str]) -> bool:
-        """Writes its files; False where there is nothing to show."""
+        """Writes its files; False if there is nothing to show."""
         from harness.report.charts import style
 
         figure = self.figure(source, folder)
@@ -74,7 +74,7 @@ SWEEP = (
 
 
 def check(names: Any) -> None:
-    """Raises UsageError where `report.charts` names a chart that there is not."""
+    """Raises UsageError if `report.charts` names an unknown chart."""
     known = [chart.name for chart in (*RUN, *SWEEP)]
     for name in names or ():
         if name not in known:
@@ -89,9 +89,9 @@ def chosen(charts: Sequence[Chart], names: Sequence[str] | None) -> list[Chart]:
 def draw(
     folder: Path, charts: Sequence[Chart], wanted: Sequence[Chart], source: Any, formats: Sequence[str] = FORMATS
 ) -> list[Chart]:
-    """Draws the `wanted` ones of `charts` into a folder, and removes what an earlier report drew and this one does not.
+    """Draws `wanted` into a folder, and removes files of other `charts` that an earlier report drew.
 
-    The first is drawn here, and the others in forks where forking is safe: each takes a second. One that takes too
+    The first is drawn here, and the others in forks if forking is safe: each takes a second. One that takes too
     long is ended, with a warning. Returns those that were drawn.
     """
     forks = _forks([lambda chart=chart: chart.save(source, folder, formats) for chart in wanted[1:]])  # type: ignore[misc]
@@ -111,7 +111,7 @@ def draw(
             )
         elif fork is not None and fork.exitcode in (0, NOTHING):
             drawn += [chart] * (fork.exitcode == 0)
-        elif chart.save(source, folder, formats):  # what went wrong in a fork is raised here
+        elif chart.save(source, folder, formats):  # drawn again here, so that an error is raised
             drawn.append(chart)
     for chart in charts:
         for suffix in FORMATS:
@@ -121,7 +121,7 @@ def draw(
 
 
 def _forks(tasks: Sequence[Callable[[], bool]]) -> list[Any]:
-    """A process for each task, which exits with NOTHING where the task returns False; none where forking is unsafe."""
+    """A process for each task, which exits with NOTHING if the task returns False; none if forking is unsafe."""
     if "fork" not in multiprocessing.get_all_start_methods() or threading.active_count() > 1:
         return []
     context = multiprocessing.get_context("fork")

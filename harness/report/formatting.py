@@ -11,7 +11,7 @@ from harness.results.columns import Column, Row
 
 NOTHING = "n/a"
 WIDE = 0.5  # the half-width from which an interval is written by its bounds
-VAGUE = 10  # an interval that reaches so many times beyond its value, either way, tells nothing
+VAGUE = 10  # an interval that reaches this many times beyond its value, either way, is not shown
 UNKNOWN = "(unknown)"
 
 
@@ -68,7 +68,7 @@ def time(us: float | None, decimals: int = 0, significant: int = 4) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, or milliseconds where they are few."""
+    """Seconds, or milliseconds if they are few."""
     if seconds is None:
         return "–"  # nothing was to take any
     return f"{digits(seconds, 3)} s" if seconds >= 0.1 else f"{digits(seconds * 1e3, 3)} ms"
@@ -91,7 +91,7 @@ def percent(share: float) -> str:
 
 
 def fraction(share: float) -> str:
-    """A share as a percentage, to two digits where it is small."""
+    """A share as a percentage, to two digits if it is small."""
     return f"{digits(100 * share, 2)}%" if 0 < share < 0.001 else percent(share)
 
 
@@ -105,6 +105,17 @@ def digits(value: float, significant: int = 4, decimals: int = 0) -> str:
     if value == 0:
         return "0"
     return f"{value:,.{max(significant - 1 - math.floor(math.log10(abs(value))), decimals)}f}"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def some(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first `most` of the texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
 
 
 def cell(column: Column, value: Any) -> str:
@@ -132,9 +143,11 @@ def times_factor(value: float) -> str:
 
 def latency(row: Row) -> str:
     """`12.50 µs ±1.2%`."""
-    value, low, high = (row[f"latency_{part}us"] for part in ("", "lo_", "hi_"))
+    value = row["latency_us"]
     if value is None:
         return NOTHING
+    low = row["latency_lo_us"]
+    high = row["latency_hi_us"]
     unit = time_unit([value])
     half = (high - low) / 2 / value
     span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
@@ -147,22 +160,23 @@ def speedup(row: Row) -> str:
         return NOTHING
     if row["verdict"] == "baseline":
         return "1.00×"
-    value, low, high = (row[key] for key in ("speedup", "speedup_lo", "speedup_hi"))
-    span = UNKNOWN if vague(value, low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
-    return f"{times_factor(value)} {span}"
+    low = row["speedup_lo"]
+    high = row["speedup_hi"]
+    span = UNKNOWN if vague(row["speedup"], low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
+    return f"{times_factor(row['speedup'])} {span}"
 
 
 def vague(value: float, low: float, high: float) -> bool:
-    """Whether an interval is so wide that its bounds would only pretend to be known."""
+    """Whether an interval is too wide for its bounds to be worth showing."""
     return high > VAGUE * value or low < value / VAGUE
 
 
 def verdict(row: Row) -> str:
-    """The verdict where there is one, else the status."""
+    """The verdict if there is one, else the status."""
     return row["verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
 
 
 def compiled_in(row: Row) -> str:
-    """`1.52 s`, with the graph breaks where there are some."""
+    """`1.52 s`, with the graph breaks if there are some."""
     breaks = row["graph_breaks"]
     return duration(row["compile_s"]) + (f", {breaks} break{'s' if breaks > 1 else ''}" if breaks else "")

@@ -63,7 +63,7 @@ def compare(
         overrides: further keys as on the command line, such as ["latency.seconds=2"].
         config_dir: a further folder of configuration.
         folder: where the results are kept; else in a temporary folder, for as long as the returned object is.
-        dims: sizes by name, for the operation or for `inputs` where that is a function.
+        dims: sizes by name, for the operation or for `inputs` if that is a function.
 
     Raises:
         UsageError: what was asked for cannot be measured; says why, and names the key.
@@ -106,7 +106,9 @@ class Comparison:
     """A case's measurements against its baseline; the files that the command line leaves are in `folder`."""
 
     def __init__(self, folder: Path, content: comparison.Comparison, temporary: Any = None):
-        self.folder, self._content, self._temporary = folder, content, temporary
+        self.folder = folder
+        self._content = content
+        self._temporary = temporary
 
     @property
     def document(self) -> Document:
@@ -135,11 +137,11 @@ class Comparison:
 
     @property
     def warnings(self) -> list[str]:
-        """What was seen that a reader should know of, its likely cause, and what to try."""
+        """The warnings, each with its likely cause and a remedy."""
         return summary.warnings(self._content)
 
     def plot(self, chart: str = "comparison") -> Figure | None:
-        """A chart as a figure, by the name of its file; None where it has nothing to show."""
+        """A chart as a figure, by the name of its file; None if it has nothing to show."""
         drawing.check([chart])
         (chosen,) = drawing.chosen(drawing.RUN, [chart])
         return chosen.figure(self._content, self.folder)
@@ -226,7 +228,8 @@ def _function(variant: Any) -> Any:
     """The function of a variant with its arguments, as a reference."""
     if not isinstance(variant, Mapping) or not callable(variant.get("fn")):
         return None
-    function, arguments = variant["fn"], dict(variant.get("args") or {})
+    function = variant["fn"]
+    arguments = dict(variant.get("args") or {})
     return (lambda *inputs: function(*inputs, **arguments)) if arguments else function
 
 

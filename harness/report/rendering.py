@@ -25,7 +25,7 @@ def console() -> Console:
 
 
 def show(out: Console, table: Table, whole: bool = False) -> None:
-    """Prints one table; where it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
+    """Prints one table; if it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
     fitting = len(table.headers) if whole else _fitting(table, out.width)
     left_out = table.headers[fitting:]
     drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", header_style="bold")
@@ -97,10 +97,10 @@ def html_table(table: Table) -> str:
 
 
 def html_list(texts: Sequence[str]) -> str:
-    """A list for a notebook; nothing where there are no texts."""
+    """A list for a notebook; nothing if there are no texts."""
     return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>" if texts else ""
 
 
 def html_folded(title: str, content: str) -> str:
-    """Content that a click unfolds; nothing where there is none."""
+    """Content that a click unfolds; nothing if there is none."""
     return f"<details><summary>{title}</summary>{content}</details>" if content else ""

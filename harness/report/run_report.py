@@ -47,7 +47,7 @@ def show(folder: Path, comparison: Comparison) -> None:
 
 
 def status(comparison: Comparison) -> int:
-    """The exit status: 0 where every variant that was measured is right, else 1."""
+    """The exit status: 0 if every variant that was measured is right, else 1."""
     return int(any(row["status"] not in ("ok", "skipped") for row in comparison.rows))
 
 
@@ -60,12 +60,13 @@ def markdown(comparison: Comparison) -> str:
     ]
     document = comparison.document
     footer = f"Made by `{document['command']}` with torch {document['environment'].get('torch', '?')}."
-    sentences, warnings = summary.sentences(comparison), summary.warnings(comparison)
+    sentences = summary.sentences(comparison)
+    warnings = summary.warnings(comparison)
     return rendering.markdown_page(comparison.title, sentences, tables, warnings, footer)
 
 
 def _captures(folder: Path, comparison: Comparison) -> str | None:
-    """A page, in Markdown, on what the profiler left in a run's `folder`; None where it left nothing but traces."""
+    """A page, in Markdown, on what the profiler left in a run's `folder`; None if it left nothing but traces."""
     captured = [entry for entry in comparison.entries.values() if entry.measurement.capture]
     if not captured:
         return None
@@ -77,7 +78,7 @@ def _captures(folder: Path, comparison: Comparison) -> str | None:
     for entry in captured:
         capture = entry.measurement.capture or {}
         parts.append(f"## {entry.name}")
-        parts += [f"**{trouble}**" for trouble in capture["troubles"]]
+        parts += [f"**{problem}**" for problem in capture["problems"]]
         if capture["commands"]:
             parts.append("```bash\n" + "\n".join(capture["commands"]) + "\n```")
         if capture["files"]:

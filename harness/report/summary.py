@@ -1,4 +1,4 @@
-"""Summary: what a comparison shows, in plain sentences, and what to be warned of."""
+"""Summary: a comparison in plain sentences, and its warnings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """Warnings of the whole run, then of each variant: what was seen, the likely cause, what to try."""
-    rows, settings = comparison.rows, comparison.settings
+    """Warnings of the whole run, then of each variant, each with its likely cause and a remedy."""
+    rows = comparison.rows
+    settings = comparison.settings
     texts = _merged(comparison.document["warnings"])
     floor = comparison.noise_floor
     if floor is not None and floor > NOISY:
@@ -60,14 +61,16 @@ def warnings(comparison: Comparison) -> list[str]:
 
 def _ranked(comparison: Comparison, row: Row) -> str:
     base = comparison.baseline_row
-    entry, baseline = comparison.entries[row["variant"]], comparison.baseline
+    entry = comparison.entries[row["variant"]]
+    baseline = comparison.baseline
     further = [*_fusion(entry, baseline, row, base), *_spent(entry, row, base), *_bound(row)]
     return " ".join([_verdict(row, base), *further])
 
 
 def _verdict(row: Row, base: Row) -> str:
     """`compiled does in one device execution what naive does in six, is 6.30 times as fast (6.10 to 6.40), …`"""
-    other, factor = base["variant"], formatting.digits(row["speedup"], 3)
+    other = base["variant"]
+    factor = formatting.digits(row["speedup"], 3)
     counts = _executions(row, base)
     clauses = [*counts]
     if row["verdict"] == "faster":
@@ -91,7 +94,7 @@ def _verdict(row: Row, base: Row) -> str:
     if row["break_even_calls"]:
         clauses.append(f"pays for itself after {row['break_even_calls']:,} calls")
     against = "" if counts else f", against {other}"
-    return f"{row['variant']} {_listed(clauses)}{against}."
+    return f"{row['variant']} {formatting.listed(clauses)}{against}."
 
 
 def _executions(row: Row, base: Row) -> list[str]:
@@ -105,7 +108,7 @@ def _executions(row: Row, base: Row) -> list[str]:
 
 
 def _fusion(entry: Entry, baseline: Entry, row: Row, base: Row) -> list[str]:
-    """Whether the work was fused; where a device's executions are known, they have already shown it."""
+    """Whether the work was fused; if a device's executions are known, they have already shown it."""
     if row["device_executions"] or not row["operator_calls"] or not base["operator_calls"]:
         return []
     inner, others = _dispatched(entry), _dispatched(baseline)
@@ -130,7 +133,8 @@ def _spent(entry: Entry, row: Row, base: Row) -> list[str]:
             f"the rest, {_share(rest, row)}, is dispatch{checked}."
         )
         return [text, *_gain(row, base)]
-    spent, whole = row["self_cpu_us"], row["profiled_us"]
+    spent = row["self_cpu_us"]
+    whole = row["profiled_us"]
     if entry.comparison.accelerator or not spent or not whole:
         return []
     inside = (spent - guards) / whole
@@ -170,7 +174,9 @@ def _memory(row: Row, base: Row) -> list[str]:
 
 
 def _unranked(comparison: Comparison, row: Row) -> str:
-    name, baseline, base = row["variant"], comparison.baseline, comparison.baseline_row
+    name = row["variant"]
+    baseline = comparison.baseline
+    base = comparison.baseline_row
     if row["status"] != "ok":
         known = row["speedup"] and not _vague(row)
         ratio = f" It ran at {_range(row)} times the speed of {baseline.name}." if known else ""
@@ -240,7 +246,3 @@ def _time(us: float) -> str:
 
 def _number(count: int) -> str:
     return NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
-
-
-def _listed(clauses: Sequence[str]) -> str:
-    return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}"

@@ -30,16 +30,16 @@ class Job:
 
     name: str  # what sets it apart from the others: `hidden=256 dtype=bfloat16`
     folder: str  # relative to the sweep's folder; its report.html is linked to
-    missing: str | None = None  # why it has no rows; None: it has
+    missing: str | None = None  # why it has no rows; None if it has
 
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What a sweep's page shows."""
+    """The content of a sweep's page."""
 
     folder: Path
     swept: SweptRows
-    jobs: Sequence[Job]  # all cases that were asked for, those without rows too
+    jobs: Sequence[Job]  # all planned cases, those without rows too
     command: str  # makes the sweep again
     config: Mapping[str, Any]  # the resolved configuration of the first case
 
@@ -102,7 +102,7 @@ def sentences(swept: SweptRows) -> list[str]:
 
 
 def crossovers(swept: SweptRows) -> list[str]:
-    """Where along a numeric key a variant turns from slower to faster or back; what is unclear decides nothing."""
+    """Where along a numeric key a variant turns from slower to faster or back, ignoring unclear verdicts."""
     texts = []
     for key in (key for key in swept.keys if key.numeric):
         others = [other for other in swept.keys if other is not key]
@@ -151,7 +151,8 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
         alike = [row for row in rows if row["verdict"] == verdict]
         if alike:
             ratios = [row["speedup"] for row in alike]
-            low, high = (formatting.digits(edge(ratios), 3) for edge in (min, max))
+            low = formatting.digits(min(ratios), 3)
+            high = formatting.digits(max(ratios), 3)
             span = f" ({low if low == high else f'{low} to {high}'} times as fast)"
             known = span if verdict in ("faster", "slower") else ""
             parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(alike):,}{known}")
@@ -159,18 +160,17 @@ def _tally(name: str, rows: Sequence[Row]) -> str:
         count = sum(row["status"] == status and row["verdict"] is None for row in rows)
         if count:
             parts.append(f"{'not ranked' if status == 'ok' else status} in {count:,}")
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{name} is {listed} of {len(rows):,} cases."
+    return f"{name} is {formatting.listed(parts)} of {len(rows):,} cases."
 
 
 def _text(value: Any) -> str:
     return formatting.NOTHING if value is None else str(value)
 
 
-def gather(folder: Path) -> Sweep:
+def collect(folder: Path) -> Sweep:
     """Reads a sweep's folder and writes sweep.csv, its charts and its page there.
 
-    Raises UsageError where the folder is not a sweep's.
+    Raises UsageError if the folder is not a sweep's.
     """
     sweep = sweeps.read(folder)
     rows = sweep.rows
@@ -182,11 +182,11 @@ def gather(folder: Path) -> Sweep:
 
 
 def close(folder: Path, status: int) -> int:
-    """Gathers the sweep, shows its table on stdout and what went wrong on stderr; returns the exit status.
+    """Collects the sweep, shows its table on stdout and what went wrong on stderr; returns the exit status.
 
     `status` is what the program would exit with for other reasons than its cases.
     """
-    sweep = gather(folder)
+    sweep = collect(folder)
     show(sweep)
     failures = sweeps.failures([case for case in sweep.cases if case.started], folder)
     if failures:
@@ -204,7 +204,8 @@ def show(sweep: Sweep) -> None:
     """Prints the sweep's table, its sentences and the path of its files to stdout."""
     out = rendering.console()
     swept = SweptRows(sweep.rows)
-    rows, shown = swept.rows, table(swept)
+    rows = swept.rows
+    shown = table(swept)
     lines = _once(shown.rows[:MOST_ROWS], rows, len(swept.keys))
     rendering.show(out, replace(shown, title=swept.title, rows=lines))
     if len(rows) > MOST_ROWS:

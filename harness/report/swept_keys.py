@@ -1,4 +1,4 @@
-"""Swept keys: what a sweep varies, keys from its rows, and the rows by what they share."""
+"""Swept keys: the keys that a sweep varies, from its rows, and the rows grouped by them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SweptKey:
 
 @dataclass(frozen=True)
 class SweptRows:
-    """The rows of all cases of a sweep: what its table, sentences, charts and page are made from.
+    """The rows of all cases of a sweep: the source of its table, sentences, charts and page.
 
     They are those of comparison.csv, typed (a cell that is not known is None), in the order of the sweep.
     """
@@ -49,7 +49,7 @@ class SweptRows:
 
     @cached_property
     def keys(self) -> list[SweptKey]:
-        """Whatever differs between the rows' cases, numbers first."""
+        """The keys in which the rows' cases differ, numeric ones first."""
         names = dict.fromkeys(name for row in self.rows for name in row)
         keys = []
         for name in filter(columns.swept, names):
@@ -70,7 +70,7 @@ class SweptRows:
 
     @cached_property
     def title(self) -> str:
-        """What is the same in all cases, then what is swept: `rmsnorm rows=4 · cpu · hidden × dtype`."""
+        """The values that all cases share, then the swept keys: `rmsnorm rows=4 · cpu · hidden × dtype`."""
         swept = {key.column for key in self.keys}
         dims = [name for name in (self.rows[0] if self.rows else {}) if name.startswith("dim_")]
         same = []

@@ -51,7 +51,7 @@ def comparison_table(comparison: Comparison, title: str) -> Table:
 
 
 def operator_table(comparison: Comparison, variant: str, most: int | None = FEW_OPERATORS) -> Table | None:
-    """One variant's operators, the costliest first; None where its profile has none."""
+    """One variant's operators, the costliest first; None if its profile has none."""
     rows = comparison.operators_of(variant)
     if not rows:
         return None
@@ -97,7 +97,7 @@ def _declared(comparison: Comparison, title: str) -> Table | None:
 
 
 def _operator(name: str, rows: Sequence[Row], timed: bool) -> list[str]:
-    """The cells of one operator, or of several summed up."""
+    """The cells of one operator, or the sums over several."""
     calls = formatting.count(sum(row["calls"] for row in rows))
     texts = [name, calls, formatting.time(sum(row["self_cpu_us"] for row in rows))]
     if timed:

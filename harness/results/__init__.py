@@ -1,1 +1,1 @@
-"""Results: what a run and a sweep leave in their folders, and what is derived from it: columns, ratios, intervals."""
+"""Results: the contents of a run's and a sweep's folder, and the columns, ratios and intervals derived from them."""

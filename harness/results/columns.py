@@ -13,13 +13,13 @@ from typing import Any
 
 from harness.configuration.errors import one_line
 
-Row = dict[str, Any]  # by a column's name; None is what is not known
+Row = dict[str, Any]  # values by column name; None if not known
 Kind = type[str] | type[int] | type[float] | type[bool]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: what its values are, what they mean, and where they come from.
+    """A column: the type, meaning and source of its values.
 
     `value` derives it from the row's source, for comparison.csv a harness.results.entry.Entry. Without it, a column
     with a `probe` holds what the probe returned. A probe is named as `package.module:function`. It is called once, in
@@ -33,8 +33,8 @@ class Column:
     value: Callable[[Any], Any] | None = None
     unit: str = ""
     header: str = ""  # in tables for people
-    table: str = ""  # title of the table that shows it to people, beside the variant
-    swept: bool = False  # whether cases that differ in it are told apart by it
+    table: str = ""  # title of the table that shows it to people, next to the variant
+    swept: bool = False  # whether it distinguishes cases of a sweep
     probe: str | None = None
 
     def of(self, source: Any) -> Any:
@@ -42,7 +42,7 @@ class Column:
         return source.measurement.probed.get(self.name) if self.value is None else self.value(source)
 
     def read(self, cell: str) -> Any:
-        """The value in a cell of a CSV; raises ValueError where that is not of the column's kind."""
+        """The value in a cell of a CSV; raises ValueError if that is not of the column's kind."""
         if not cell:
             return None
         if self.kind is bool:
@@ -92,14 +92,14 @@ MEASURED: list[Column] = [
     Column("latency_lo_us", float, "lower bound of its interval, of confidence `latency.confidence`",
            lambda v: v.latency and v.latency.low * 1e6, "µs"),
     Column("latency_hi_us", float, "upper bound of its interval", lambda v: v.latency and v.latency.high * 1e6, "µs"),
-    Column("speedup", float, "baseline latency / this latency, from paired rounds; empty where a ratio has no meaning",
+    Column("speedup", float, "baseline latency / this latency, from paired rounds; empty if a ratio has no meaning",
            lambda v: v.speedup and v.speedup.value, header="Speedup"),
     Column("speedup_lo", float, "lower bound of its interval; those of all ranked variants hold jointly",
            lambda v: v.speedup and v.speedup.low),
     Column("speedup_hi", float, "upper bound of its interval", lambda v: v.speedup and v.speedup.high),
     Column("verdict", str, "`baseline`, `faster`, `slower`, `same`, `unclear`; empty for what is not ranked. "
            "A single process makes every verdict `unclear`", lambda v: v.verdict, header="Verdict"),
-    Column("device_time_us", float, "the profiler's self device time; empty on the CPU, and where the profile does "
+    Column("device_time_us", float, "the profiler's self device time; empty on the CPU, and if the profile does "
            "not hold it", lambda v: v.profile and v.profile.device_time_us, "µs", "Device time"),
     Column("self_cpu_us", float, "the profiler's Self CPU over the operators of the variant's own call",
            lambda v: v.profile.self_cpu_us if v.profile and v.profile.operators else None, "µs", "Self CPU time"),
@@ -131,7 +131,7 @@ MEASURED: list[Column] = [
     Column("latency_p95_us", float, "95th percentile of the samples, likewise of means of blocks: it does not show "
            "the tail of single calls", lambda v: v.percentile(95), "µs"),
     Column("processes", int, "processes behind the latency", lambda v: len(v.timed), header="Processes"),
-    Column("samples", int, "samples behind the latency, without the disturbed rounds",
+    Column("samples", int, "samples behind the latency, without the noisy rounds",
            lambda v: sum(map(len, v.timed)), header="Samples"),
     Column("noise_floor", float, "smallest relative difference that is claimed in this run",
            lambda v: v.comparison.noise_floor, "fraction", "Noise floor"),
@@ -140,15 +140,15 @@ MEASURED: list[Column] = [
     Column("compile_warm_s", float, "time to the first result from a warm cache: the median of later processes",
            lambda v: v.compile_warm_s, "s", "In a later process", COMPILE),
     Column("break_even_calls", int, "calls after which the compile has paid for itself against the baseline; empty "
-           "where the cache was warm, so that the cost of compiling is not known", lambda v: v.break_even_calls,
+           "if the cache was warm, so that the cost of compiling is not known", lambda v: v.break_even_calls,
            header="Pays for itself after calls", table=COMPILE),
     Column("profiled_us", float, "host time per call under the profiler",
            lambda v: v.profile and v.profile.host_us, "µs"),
-    Column("profiler_overhead", float, "that over the latency; empty where a device was timed",
+    Column("profiler_overhead", float, "that over the latency; empty if a device was timed",
            lambda v: v.profiler_overhead),
     Column("host_dispatches", float, "outermost operators entered on the host",
            lambda v: v.timeline and v.timeline.host_dispatches, header="Host dispatches", table=TIMELINE),
-    Column("runtime_schedules", float, "executions that the device's runtime was asked for",
+    Column("runtime_schedules", float, "executions that the device's runtime was given",
            lambda v: v.timeline and v.timeline.runtime_schedules, header="Runtime schedules", table=TIMELINE),
     Column("device_busy_us", float, "time in which the device runs something",
            lambda v: v.timeline and v.timeline.device_busy_us, "µs", "Busy", TIMELINE),
@@ -170,7 +170,7 @@ MEASURED: list[Column] = [
            "FLOP/s", "FLOP/s", ROOFLINE),
     Column("bytes_per_s", float, "the declared bytes over the latency", lambda v: v.rate("bytes"),
            "B/s", "B/s", ROOFLINE),
-    Column("cache", str, "`latency.cache`: `warm`, or `cold` where the caches are emptied before each call",
+    Column("cache", str, "`latency.cache`: `warm`, or `cold` if the caches are emptied before each call",
            lambda v: v.comparison.settings["cache"]),
     Column("bound", str, "what limits the operation on this machine: `compute` or `memory`",
            lambda v: v.bound and v.bound.kind, header="Bound by", table=ROOFLINE),
@@ -216,7 +216,7 @@ def find(name: str) -> Column | None:
 
 
 def shown_in(table: str) -> list[Column]:
-    """The columns that a table shows to people, beside the variant."""
+    """The columns that a table shows to people, next to the variant."""
     return [column for column in MEASURED if (column.table or (FURTHER if column.probe else "")) == table]
 
 
@@ -250,7 +250,7 @@ def swept(name: str) -> bool:
 
 
 def probe(call: Callable[[], Any], device: Any) -> tuple[dict[str, Any], list[str]]:
-    """Runs the probes of all columns on one variant; returns what they measured, and a note on each that failed."""
+    """Runs the probes of all columns on one variant; returns values by column, and a note on each that failed."""
     values: dict[str, Any] = {}
     notes = []
     for column in MEASURED:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.configuration.operation import CaseKey
 from harness.results import columns, statistics
 from harness.results.columns import Column, Row
 from harness.results.entry import Entry
@@ -19,14 +20,14 @@ Groups = Sequence[np.ndarray]  # seconds per call of each process
 
 
 class Comparison:
-    """A case's measurements against its baseline: what every table, sentence, chart and page is made from."""
+    """A case's measurements against its baseline: the source of every table, sentence, chart and page."""
 
     def __init__(self, document: Document):
         self.document = document  # what results.json holds
 
     @cached_property
     def case(self) -> Mapping[str, Any]:
-        """What was measured: op, dims, dtype, device, mode, seed, baseline, variants."""
+        """The case that was measured: op, dims, dtype, device, mode, seed, baseline, variants."""
         return self.document["case"]
 
     @cached_property
@@ -40,16 +41,14 @@ class Comparison:
         return self.document["config"]["latency"]
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
-        """What the case is called: its operation, dims, dtype, mode and device."""
-        dims = (f"{name}={size}" for name, size in self.case["dims"].items())
-        return (self.case["op"], *dims, self.case["dtype"], self.case["mode"], self.case["device"])
+    def key(self) -> CaseKey:
+        """The identity of the case, equal for the same case of another run."""
+        return CaseKey.of(self.case)
 
     @cached_property
     def title(self) -> str:
         """`rmsnorm rows=4 hidden=512 · bfloat16 · forward · cpu`."""
-        dims = len(self.case["dims"])
-        return " · ".join([" ".join(self.words[: dims + 1]), *self.words[dims + 1 :]])
+        return self.key.title
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -95,12 +94,12 @@ class Comparison:
 
     @cached_property
     def by_process(self) -> dict[str, list[np.ndarray]]:
-        """Each variant's seconds per call in every process, in the order of rounds, without the disturbed ones."""
+        """Each variant's seconds per call in every process, in the order of rounds, without the noisy ones."""
         return statistics.without_noisy_rounds(self.all_rounds, CONTROL)
 
     @cached_property
     def all_rounds(self) -> dict[str, list[np.ndarray]]:
-        """The same of all rounds."""
+        """The same, with the noisy rounds."""
         return statistics.by_process(self.document["samples"]["rows"], [*self.entries, CONTROL])
 
     @cached_property
@@ -111,14 +110,17 @@ class Comparison:
     @cached_property
     def stopping_rule(self) -> StoppingRule:
         """When sampling ended."""
-        minimum, maximum, seconds, precision, confidence = (
-            self.settings[key] for key in ("processes", "max_processes", "seconds", "precision", "confidence")
+        return StoppingRule(
+            minimum=self.settings["processes"],
+            maximum=self.settings["max_processes"],
+            seconds=self.settings["seconds"],
+            precision=self.settings["precision"],
+            confidence=self.settings["confidence"],
         )
-        return StoppingRule(minimum, maximum, seconds, precision, confidence)
 
     @cached_property
     def noise_floor(self) -> float | None:
-        """The smallest relative difference that is claimed; None where there is no baseline to compare with."""
+        """The smallest relative difference that is claimed; None if there is no baseline to compare with."""
         if not self.baseline.comparable:
             return None
         pairs = statistics.paired(self.all_rounds[self.baseline.name], self.all_rounds[CONTROL])
@@ -134,5 +136,5 @@ class Comparison:
         return self.stopping_rule.interval(pairs, self.comparisons)
 
     def verdict(self, ratio: Interval, processes: int) -> str:
-        """What is claimed of a ratio: nothing from one process, whose scatter says little of the next."""
+        """The verdict on a speedup: unclear for a single process, whose scatter says little of the next."""
         return "unclear" if self.noise_floor is None else statistics.verdict(ratio, self.noise_floor, processes)

@@ -18,7 +18,7 @@ from harness.results.statistics import Interval
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
 
-COLD = 4  # a first compile that takes as many times as long as later ones found no code in a cache
+COLD = 4  # a first compile that takes this many times as long as later ones found no code in a cache
 TOO_FAST_US = 0.05  # a call this short is the loop around it
 
 
@@ -35,11 +35,12 @@ class Entry:
     """One variant's part in a comparison: the source of a row of comparison.csv. Times are in seconds."""
 
     def __init__(self, comparison: Comparison, measurement: Measurement):
-        self.comparison, self.measurement = comparison, measurement
+        self.comparison = comparison
+        self.measurement = measurement
 
     @property
     def name(self) -> str:
-        """The variant's."""
+        """The variant's name."""
         return self.measurement.variant
 
     @property
@@ -49,12 +50,12 @@ class Entry:
 
     @property
     def profile(self) -> Profile | None:
-        """What the profiler recorded."""
+        """Its profile."""
         return self.measurement.profile
 
     @property
     def timeline(self) -> Timeline | None:
-        """What the trace shows."""
+        """Its timeline, from the trace."""
         return self.measurement.timeline
 
     @property
@@ -64,7 +65,7 @@ class Entry:
 
     @cached_property
     def timed(self) -> list[np.ndarray]:
-        """Seconds per call of each process that timed it, without the disturbed rounds."""
+        """Seconds per call of each process that timed it, without the noisy rounds."""
         return [group for group in self.comparison.by_process[self.name] if len(group)]
 
     @cached_property
@@ -73,7 +74,7 @@ class Entry:
         return self.comparison.latency(self.timed)
 
     def percentile(self, percent: float) -> float | None:
-        """Of the samples of all rounds, in µs: whoever looks for slow calls looks for the disturbed ones too."""
+        """A percentile of the samples of all rounds, in µs: slow calls in noisy rounds count too."""
         groups = [group for group in self.comparison.all_rounds[self.name] if len(group)]
         return float(np.percentile(np.concatenate(groups), percent)) * 1e6 if groups else None
 
@@ -103,7 +104,7 @@ class Entry:
 
     @property
     def claimed(self) -> bool:
-        """Whether a verdict is given on that ratio: only where it is right, as declared."""
+        """Whether a verdict is given on that ratio: only if it is right, as declared."""
         return self.ranked and self.measurement.ranked
 
     @cached_property
@@ -132,7 +133,7 @@ class Entry:
 
     @property
     def profiler_overhead(self) -> float | None:
-        """Host time under the profiler over the latency, where no device was timed."""
+        """Host time under the profiler over the latency, if no device was timed."""
         if self.profile is None or self.profile.device_time_us or self.latency is None or not self.profile.host_us:
             return None
         return self.profile.host_us / (self.latency.value * 1e6)
@@ -146,7 +147,7 @@ class Entry:
 
     @property
     def compile_cost(self) -> CompileCost | None:
-        """Of the first process, which compiled into a cache that later ones found."""
+        """The cost in the first process, whose code later ones find in the cache."""
         return next(iter(self.measurement.compiles), None)
 
     @cached_property
@@ -165,7 +166,7 @@ class Entry:
 
     @property
     def break_even_calls(self) -> int | None:
-        """Calls after which the compile has paid for itself against the baseline; a warm compile does not tell."""
+        """Calls after which the compile has paid for itself against the baseline; None after a warm compile."""
         base = self.comparison.baseline.latency
         if self.verdict != "faster" or self.compile_cost is None or self.compile_cached:
             return None

@@ -1,4 +1,4 @@
-"""The folder of a run: refused where another run has left anything in it, before Hydra writes its own files there."""
+"""The folder of a run: refused if another run has left anything in it, before Hydra writes its own files there."""
 
 from __future__ import annotations
 

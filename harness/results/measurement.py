@@ -1,4 +1,4 @@
-"""Measurement: what was seen of one variant in one case; raw samples are kept, statistics are derived."""
+"""Measurement: everything measured of one variant in one case; statistics are derived from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never ove
 
 @dataclass
 class Measurement:
-    """One variant's row, and all that stands behind it."""
+    """One variant's status and observations."""
 
     variant: str
     status: str = OK
@@ -30,8 +30,8 @@ class Measurement:
     timeline: Timeline | None = None
     peak_memory_bytes: int | None = None
     probed: dict[str, Any] = field(default_factory=dict)  # columns that a probe has measured
-    capture: Mapping[str, Any] | None = None  # capture.Capture: what Neuron's profiler left
-    engines: Mapping[str, float] | None = None  # explorer.Summary's metrics
+    capture: Mapping[str, Any] | None = None  # devices.base.Capture as a dict
+    engines: Mapping[str, float] | None = None  # the metrics of devices.base.Summary
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -47,7 +47,8 @@ class Measurement:
     def escalate(self, status: str, reason: str) -> None:
         """Takes the status, unless a worse one is known; reasons of equal weight are joined."""
         if SEVERITY.index(status) > SEVERITY.index(self.status):
-            self.status, self.reason = status, reason
+            self.status = status
+            self.reason = reason
         elif status == self.status and reason not in (self.reason or ""):
             self.reason = f"{self.reason}; {reason}"
 
@@ -59,7 +60,7 @@ class Measurement:
 
 @dataclass
 class Outcome:
-    """A case's measurements, with what they were made under."""
+    """A case's measurements, with their device and environment."""
 
     measurements: list[Measurement]
     samples: list[list[Any]]  # variant, process, round, calls, seconds per call

@@ -1,4 +1,4 @@
-"""Plain values: dataclasses from what JSON holds of them; `dataclasses.asdict` is the way back."""
+"""Plain values: dataclasses from JSON values; the inverse of `dataclasses.asdict`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def from_plain(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
         return kind(**{name: from_plain(hint, value[name]) for name, hint in hints.items() if name in value})
-    origin, arguments = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    arguments = get_args(kind)
     if origin in (Union, UnionType):
         return value if value is None else from_plain(next(arg for arg in arguments if arg is not NoneType), value)
     if origin is list:

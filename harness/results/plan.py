@@ -43,7 +43,7 @@ class Planned:
     folder: str  # below the sweep's
     overrides: tuple[str, ...]  # of the command line that makes this case alone
     swept: Mapping[str, Any]  # the values of the swept keys, in the order of the command line
-    digest: str  # of the configuration, to know the case again
+    digest: str  # of the configuration, to recognize the case
     op: str
     dims: Mapping[str, int]
     dtype: str
@@ -86,7 +86,7 @@ class Plan:
 def read(folder: Path) -> Plan:
     """The plan in a sweep's folder.
 
-    Raises UsageError where there is none, or where another version of the harness wrote it.
+    Raises UsageError if there is none, or if another version of the harness wrote it.
     """
     content = storage.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
     cases = tuple(
@@ -101,7 +101,8 @@ def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
 
     Raises UsageError for the first case that cannot be measured as asked, with what is wrong and in which case.
     """
-    cases, first = [], None
+    cases = []
+    first = None
     width = max(3, len(str(len(jobs) - 1)))
     for number, job in enumerate(jobs):
         try:
@@ -130,27 +131,27 @@ def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
 
 
 def locate(resume: str, fresh: Path) -> Path:
-    """The folder that `resume` names; `fresh` is the one that a new sweep would get: last is sought beside it.
+    """The folder that `resume` names; `fresh` is the one that a new sweep would get, outputs/DATE/TIME.
 
-    Raises UsageError where that is not the folder of a sweep.
+    Raises UsageError if that is not the folder of a sweep.
     """
     if resume != LAST:
         return Path(resume)
     outputs = fresh.parent.parent  # outputs/DATE/TIME
-    found = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    sweeps = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    if not sweeps:
         raise UsageError(f"resume={LAST}: no sweep under {outputs}")
-    return found[-1].parent
+    return sweeps[-1].parent
 
 
-def check_same(folder: Path, before: Plan, made: Plan) -> None:
-    """Raises UsageError where two plans differ: results measured under other settings must not end up in one table."""
-    if len(before.cases) != len(made.cases):
+def check_same(folder: Path, before: Plan, current: Plan) -> None:
+    """Raises UsageError if two plans differ: results measured under other settings must not end up in one table."""
+    if len(before.cases) != len(current.cases):
         raise UsageError(
-            f"resume={folder}: has {len(before.cases)} cases, and this command has {len(made.cases)}; "
+            f"resume={folder}: has {len(before.cases)} cases, and this command has {len(current.cases)}; "
             f"continue it by {before.resuming(folder)}"
         )
-    for old, new in zip(before.cases, made.cases, strict=True):
+    for old, new in zip(before.cases, current.cases, strict=True):
         if old.digest != new.digest:
             where = f"for {old.folder}" if old.name == new.name else f"{new.name} where the sweep has {old.name}"
             raise UsageError(
@@ -160,9 +161,9 @@ def check_same(folder: Path, before: Plan, made: Plan) -> None:
 
 
 def digest(plain: Mapping[str, Any]) -> str:
-    """A text that two configurations share only where they ask for the same measurement."""
-    asked = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    """A text that two configurations share only if they ask for the same measurement."""
+    measured = {key: value for key, value in plain.items() if key not in ABOUT_THE_RUN}
+    return hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _typed(plain: Mapping[str, Any], key: str, text: str) -> Any:

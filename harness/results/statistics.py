@@ -32,7 +32,7 @@ import numpy as np
 
 TRIMMED = 0.125  # share of the processes dropped at each end: none of fewer than eight
 STOPPING_CORRECTION = 0.5  # relative widening of an interval that ends the sampling after many processes
-FIRST_LOOK = 0.5  # share of the precision that is asked of the minimum number of processes
+FIRST_LOOK = 0.5  # share of the precision that the minimum number of processes has to reach
 NOISY_ROUND = 1.2  # a round is noisy in which the control takes longer than this times its fastest fifth
 EQUIVALENT = 0.05  # relative difference that is never more than "same", however noisy the machine
 MINIMUM_PROCESSES = 2  # for a claim: fewer say nothing about the scatter between processes
@@ -63,36 +63,36 @@ def trimmed_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Trimmed mean with its standard error (Tukey and McLaughlin 1963, with the divisors of Yuen 1974).
 
     `values` has shape (..., n), n >= 2; int(TRIMMED * n) of the n values are dropped at each end. That and the standard
-    error are those of scipy.stats.ttest_ind(trim=TRIMMED); where nothing is dropped, they are of Student's t-test.
+    error are those of scipy.stats.ttest_ind(trim=TRIMMED); if nothing is dropped, they are of Student's t-test.
 
     Returns the means and their standard errors, both of shape (...), and the degrees of freedom of Student's t.
     """
     ordered = np.sort(values, axis=-1)
     count = ordered.shape[-1]
     cut = int(TRIMMED * count)
-    kept = count - 2 * cut
+    remaining = count - 2 * cut
     mean = ordered[..., cut : count - cut].mean(axis=-1)
     winsorized = np.clip(ordered, ordered[..., cut, None], ordered[..., count - cut - 1, None])
-    error = winsorized.std(axis=-1, ddof=1) * np.sqrt((count - 1) / (kept * (kept - 1)))
-    return mean, error, kept - 1
+    error = winsorized.std(axis=-1, ddof=1) * np.sqrt((count - 1) / (remaining * (remaining - 1)))
+    return mean, error, remaining - 1
 
 
 def critical_value(count: int, confidence: float) -> float:
     """Half-width of the interval of a trimmed mean of `count` >= 2 values, in standard errors.
 
-    Of normal samples a nominal 95 % covers 95.0 % where nothing is dropped, 94.6 % of eight and 94.9 % of twelve.
+    Of normal samples a nominal 95 % covers 95.0 % if nothing is dropped, 94.6 % of eight and 94.9 % of twelve.
     """
     from scipy import stats  # takes a second to import: while the first process measures, not before it starts
 
-    kept = count - 2 * int(TRIMMED * count)
-    return float(stats.t.ppf((1 + confidence) / 2, kept - 1))
+    remaining = count - 2 * int(TRIMMED * count)
+    return float(stats.t.ppf((1 + confidence) / 2, remaining - 1))
 
 
 def interval(groups: Sequence[np.ndarray], confidence: float) -> Interval:
     """The typical value over a fixed number of processes; `groups` holds the positive samples of each.
 
     Empty groups are ignored. A single process gives a bootstrap over its samples, which shows their scatter and
-    supports no claim. Raises ValueError where there are no samples.
+    supports no claim. Raises ValueError if there are no samples.
     """
     logs = _logs(groups)
     if len(logs) < MINIMUM_PROCESSES:
@@ -118,8 +118,8 @@ class StoppingRule:
     Both constants were found by simulation: with the default settings a single ratio is covered in 94.2 to 96.5 % of
     runs at a nominal 95 %, for effects of any standard deviation with normal and heavier tails.
 
-    `precision` is the half-width asked of every ratio, relative; `seconds` the time for sampling; `confidence` that
-    with which all compared intervals hold jointly.
+    `precision` is the relative half-width that every ratio has to reach; `seconds` the time for sampling; `confidence`
+    that with which all compared intervals hold jointly.
     """
 
     minimum: int
@@ -154,7 +154,7 @@ class StoppingRule:
         return self._factor(processes, comparisons) * np.asarray(half_widths) <= precision
 
     def reason(self, ratios: Sequence[Sequence[np.ndarray]], complete: int, elapsed: float) -> str | None:
-        """Why to stop after `complete` processes and `elapsed` seconds of sampling; None where to go on.
+        """Why to stop after `complete` processes and `elapsed` seconds of sampling; None if to go on.
 
         `ratios` holds, for each variant that can be ranked and is not the baseline, the ratios of each process.
         """
@@ -199,16 +199,16 @@ def without_noisy_rounds(seconds: Mapping[str, Sequence[np.ndarray]], control: s
     """Seconds per call by process, without the rounds in which the machine was busy with something else.
 
     `control` names the baseline timed a second time. Nothing is compared with it, so selecting rounds by it favours
-    no variant. A round is kept where the control took at most NOISY_ROUND times the 20th percentile of its process;
+    no variant. A round is kept if the control took at most NOISY_ROUND times the 20th percentile of its process;
     a process in which the control has no samples keeps all rounds.
     """
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
+    selected: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
     for process, reference in enumerate(seconds[control]):
         quiet = reference <= NOISY_ROUND * np.percentile(reference, 20) if len(reference) else np.array([], bool)
         for name, groups in seconds.items():
             group = groups[process]
-            kept[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
-    return kept
+            selected[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
+    return selected
 
 
 def paired(baseline: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -222,7 +222,7 @@ def noise_floor(control: Interval, min_effect: float) -> float:
 
 
 def position(ratio: Interval, floor: float) -> str:
-    """Where a ratio lies, judged by its whole interval: `above` or `below` 1, `equal` to it, or `unclear`.
+    """If a ratio lies, judged by its whole interval: `above` or `below` 1, `equal` to it, or `unclear`.
 
     Above and below need the interval beyond the noise floor, equal needs it within; a high floor makes nothing equal.
     """
@@ -252,7 +252,7 @@ def _estimate(logs: Sequence[np.ndarray], confidence: float) -> tuple[float, flo
     """Centre and half-width, in logarithms, of the interval over at least two processes.
 
     The half-width is at least one standard error of the process medians as known from within processes: medians that
-    agree more closely do so by accident. Where processes do not differ this raises coverage at three processes from
+    agree more closely do so by accident. If processes do not differ this raises coverage at three processes from
     95 to 96 %, at five by less than half a point; a bound at the nominal level would raise it to 98.5 %.
     """
     mean, error, _ = trimmed_mean(np.array([np.median(log) for log in logs]))

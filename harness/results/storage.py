@@ -1,4 +1,4 @@
-"""Storage: what a run leaves in its folder, written so that a kill at any instant loses nothing finished."""
+"""Storage: the files of a run's folder, written so that a kill at any time loses nothing finished."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document = dict[str, Any]
 
 
 def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outcome) -> Document:
-    """All of a run as plain values: what was asked for, under what, and what was seen."""
+    """A run as plain values: its case and configuration, its environment, and the measurements."""
     operation = case.operation
     return {
         "schema_version": SCHEMA_VERSION,
@@ -67,7 +67,7 @@ def write(folder: Path, content: Document) -> None:
 def read(path: Path) -> Document:
     """The results in a run's folder, or in a copy of its results.json under any name.
 
-    Raises UsageError where there are none, or where another version of the harness wrote them otherwise.
+    Raises UsageError if there are none, or if another version of the harness wrote them otherwise.
     """
     missing = f"no {FILE} there" if path.is_dir() else "no such file or folder"
     file = path / FILE if path.is_dir() else path
@@ -80,9 +80,9 @@ def holds_run(folder: Path) -> bool:
 
 
 def versioned(file: Path, version: int, missing: str) -> Any:
-    """What a JSON file holds that says its `schema_version`.
+    """The content of a JSON file with a `schema_version`.
 
-    Raises UsageError where there is none, which `missing` says, or where another version of the harness wrote it.
+    Raises UsageError if there is none, which `missing` says, or if another version of the harness wrote it.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -119,7 +119,7 @@ def atomic(path: Path) -> Iterator[IO[str]]:
         if name is not None:
             Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            error.filename = str(path)  # a full disk gives no name, and none is of use but this
+            error.filename = str(path)  # an error of a full disk has no name, and the temporary file's is of no use
         raise
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: one table of all cases of a sweep, from what is in its folder, at any time and while it runs."""
+"""Sweeps: one table of all cases of a sweep, from its folder, at any time, also while it runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.results.plan import Plan, Planned
 FILE = "sweep.csv"
 FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
 MISSING = "missing"  # the status of a row whose case has not been measured
-ENOUGH = 256  # bytes from each end of results.json that tell its version, and that it is whole
+ENOUGH = 256  # bytes from each end of results.json that show its version, and that it is whole
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """One case of a sweep, with what is known of it now."""
+class CollectedCase:
+    """One case of a sweep, with what its folder holds now."""
 
     planned: Planned
-    rows: list[Row]  # one a variant, of status failed or missing where there are no results
+    rows: list[Row]  # one a variant, of status failed or missing if there are no results
     missing: str | None = None  # why there are no results; None: there are
     started: bool = True
     status: int = 0  # the exit status that the case calls for
@@ -54,7 +54,7 @@ class Sweep:
 
     folder: Path
     plan: Plan
-    cases: list[Gathered]
+    cases: list[CollectedCase]
 
     @property
     def rows(self) -> list[Row]:
@@ -81,24 +81,24 @@ def read(folder: Path) -> Sweep:
     return Sweep(folder, cases, [look(folder, planned) for planned in cases.cases])
 
 
-def look(folder: Path, planned: Planned) -> Gathered:
-    """What one case has come to."""
+def look(folder: Path, planned: Planned) -> CollectedCase:
+    """Reads one case, as far as it has got."""
     path = folder / planned.folder
     unfinished = _unfinished(path)
     if unfinished is None:
         rows = _rows(path, planned)
         worst = any(row["status"] in (WRONG, FAILED, DEGRADED) for row in rows)
-        return Gathered(planned, rows, status=int(worst))
+        return CollectedCase(planned, rows, status=int(worst))
     failure = read_failure(path)
     if failure is not None:
-        return Gathered(planned, _stand_in(planned, FAILED, failure.reason), failure.reason, status=failure.status)
+        return CollectedCase(planned, _stand_in(planned, FAILED, failure.reason), failure.reason, status=failure.status)
     started = path.is_dir()
     reason = unfinished if started else "not started"
-    return Gathered(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
+    return CollectedCase(planned, _stand_in(planned, MISSING, reason), reason, started, status=1)
 
 
-def foreign(path: Path) -> str | None:
-    """The complaint about a case's results, where another version of the harness wrote them."""
+def version_complaint(path: Path) -> str | None:
+    """The complaint about a case's results, if another version of the harness wrote them."""
     try:
         with (path / storage.FILE).open("rb") as file:
             head = file.read(ENOUGH)
@@ -112,18 +112,18 @@ def foreign(path: Path) -> str | None:
 
 
 def _unfinished(path: Path) -> str | None:
-    """Why a case does not count as done; its results are looked at from both ends, not read."""
+    """Why a case does not count as done; only both ends of its results are read."""
     try:
         with (path / storage.FILE).open("rb") as file:
             file.seek(max(file.seek(0, 2) - ENOUGH, 0))
             whole = file.read().rstrip().endswith(b"\n}")
     except OSError:
         return "started, not finished"
-    return foreign(path) or (None if whole else f"{storage.FILE} is cut off")
+    return version_complaint(path) or (None if whole else f"{storage.FILE} is cut off")
 
 
 def _rows(path: Path, planned: Planned) -> list[Row]:
-    """The rows of a finished case's comparison.csv; made again from its results where that is gone or damaged."""
+    """The rows of a finished case's comparison.csv; made again from its results if that is gone or damaged."""
     own = {**planned.columns, "case": planned.folder}
     try:
         with (path / "comparison.csv").open(encoding="utf-8", newline="") as file:
@@ -134,7 +134,7 @@ def _rows(path: Path, planned: Planned) -> list[Row]:
 
 
 def _stand_in(planned: Planned, status: str, reason: str) -> list[Row]:
-    """Rows that keep the place of a case without results: what is missing must not look as if it was not asked for."""
+    """Rows for a case without results: a missing case must not look like one that was never planned."""
     case = {
         "op": planned.op,
         "status": status,
@@ -154,7 +154,7 @@ def _verb(status: str) -> str:
     return status if status == FAILED else f"is {status}"
 
 
-def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
+def failures(cases: Sequence[CollectedCase], folder: Path) -> list[str]:
     """A sentence for each variant that is not right, and for each case that has no results."""
     sentences = []
     for case in cases:
@@ -171,27 +171,28 @@ def failures(cases: Sequence[Gathered], folder: Path) -> list[str]:
     return sentences
 
 
-def remaining(folder: Path, made: Plan) -> list[int]:
+def remaining(folder: Path, current: Plan) -> list[int]:
     """The numbers of the cases of a sweep that are missing or failed.
 
-    Raises UsageError where `folder` holds another sweep than `made`, or results of another version of the harness.
+    Raises UsageError if `folder` holds another sweep than `current`, or results of another version of the harness.
     """
     try:
         before = plan.read(folder)
     except UsageError as error:
         raise UsageError(f"resume={error}") from error
-    plan.check_same(folder, before, made)
+    plan.check_same(folder, before, current)
     sweep = read(folder)
     for case in sweep.cases:
-        complaint = foreign(folder / case.planned.folder)
+        complaint = version_complaint(folder / case.planned.folder)
         if complaint:
             raise UsageError(f"resume={folder / case.planned.folder}: {complaint}; start a new sweep without resume")
     return [number for number, case in enumerate(sweep.cases) if case.again]
 
 
 def record_failure(folder: Path, error: Exception) -> int:
-    """Writes failure.json, and returns its status; of an error that should not be, the traceback as well, to stderr."""
-    reason, status = one_line(error), 2 if isinstance(error, UsageError) else 1
+    """Writes failure.json and returns its status; also prints the traceback of an unexpected error."""
+    reason = one_line(error)
+    status = 2 if isinstance(error, UsageError) else 1
     if not isinstance(error, (UsageError, CaseError)):
         traceback.print_exception(error)
         reason = f"{type(error).__name__}: {reason}"
@@ -201,7 +202,7 @@ def record_failure(folder: Path, error: Exception) -> int:
 
 
 def read_failure(folder: Path) -> Failure | None:
-    """What failure.json says, where there is one."""
+    """The content of failure.json; None if there is none that can be read."""
     try:
         content = json.loads((folder / FAILURE).read_text(encoding="utf-8"))
         return Failure(int(content["status"]), str(content["reason"]))
@@ -210,9 +211,9 @@ def read_failure(folder: Path) -> Failure | None:
 
 
 def clear_attempt(folder: Path) -> None:
-    """Removes what an earlier attempt left, before the case is measured again; whole results stand until there are new.
+    """Removes what an earlier attempt left, before the case is measured again; whole results stay until then.
 
-    Their tables and charts can be made from them again, and must not stand beside those of this attempt.
+    Their tables and charts can be made from them again, and must not be mixed with those of this attempt.
     """
     whole = _unfinished(folder) is None
     for path in folder.iterdir():

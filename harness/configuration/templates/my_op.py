@@ -11,12 +11,12 @@ def inputs(rows: int, hidden: int, dtype: torch.dtype, generator: torch.Generato
 
 
 def reference(x: Tensor) -> Tensor:
-    """Compute what is right; it is called with the inputs in float64, and written unlike the variants."""
+    """Compute the right result, in another way than the variants; the inputs are in float64."""
     return x / (1 + torch.exp(-x))
 
 
 def work(rows: int, hidden: int, dtype: torch.dtype, mode: str) -> dict[str, int]:
-    """Count the FLOPs that the operation must do at the least, and the bytes that it must move."""
+    """Count the FLOPs that the operation must at least do, and the bytes that it must move."""
     elements = rows * hidden
     forward = {"flops": 4 * elements, "bytes": 2 * elements * dtype.itemsize}  # x is read, the result written
     backward = {"flops": 8 * elements, "bytes": 3 * elements * dtype.itemsize}  # x, its gradient and the result's

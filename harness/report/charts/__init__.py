@@ -4,7 +4,7 @@ import contextlib
 import os
 
 # Files need no backend. One that MPLBACKEND names, and that is not installed here, would keep matplotlib from being
-# imported: it is hidden meanwhile, and chosen afterwards, as a notebook expects, where it is there.
+# imported: it is hidden meanwhile, and chosen afterwards, as a notebook expects, if it is there.
 _backend = os.environ.pop("MPLBACKEND", None)
 try:
     import matplotlib

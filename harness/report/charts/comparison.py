@@ -1,4 +1,4 @@
-"""The comparison chart: per variant its latency with interval and ratio, and beside it its time stacked by operator."""
+"""The comparison chart: per variant its latency with interval and ratio, and its time stacked by operator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from harness.results.comparison import Comparison
 SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed
 TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stands in it
 BAR = 0.24  # inches
-LEFT, BOTTOM = 1.15, 0.62  # inches beside and below the axes, for what is written there
+LEFT, BOTTOM = 1.15, 0.62  # inches for labels to the left of and below the axes
 LETTERS = 110  # of a label within a bar, that the axis's width has room for
 ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure:
-    """Draws the rows of comparison.csv and operators.csv; what was not measured has a note in its place."""
-    rows, operators, title = comparison.rows, comparison.operators, comparison.title
+    """Draws the rows of comparison.csv and operators.csv, with a note in place of missing values."""
+    rows = comparison.rows
+    operators = comparison.operators
+    title = comparison.title
     key = style.timed_by(operators)
     fills = style.operator_fills(operators, key)
     what = f"{rows[0]['device'].upper()} time" if key == "device_time_us" else "Self CPU"
@@ -35,7 +37,8 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
     bottom = BOTTOM + style.legend_height(legend) if timed else style.MARGIN
     figure, axes = style.listing(slots, LEFT, bottom)
     unit = _scale(axes, rows, key)
-    top, ticks = 0.0, dict[float, str]()
+    top = 0.0
+    ticks: dict[float, str] = {}
     for row, slot in zip(rows, slots, strict=True):
         _name(axes, top + TEXT, row)
         if row in timed:
@@ -78,7 +81,9 @@ def _name(axes: Axes, y: float, row: Row) -> None:
 
 
 def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
-    value, low, high = (row[f"latency_{part}us"] / unit.size for part in ("", "lo_", "hi_"))
+    value = row["latency_us"] / unit.size
+    low = row["latency_lo_us"] / unit.size
+    high = row["latency_hi_us"] / unit.size
     edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
     axes.barh(y, value, BAR, color=style.LATENCY)
     axes.errorbar(

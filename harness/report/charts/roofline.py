@@ -22,16 +22,18 @@ LINE = 0.055  # of the axis's height, that a label takes
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure | None:
-    """Draws the rows that were timed under the machine's roofline; None where its peaks or the work are not known.
+    """Draws the rows that were timed under the machine's roofline; None if its peaks or the work are not known.
 
     All variants stand at one intensity, that of the work which the operation must do: what a variant moves beyond
     it shows as distance from the roof (Williams, Waterman and Patterson, Roofline, 2009).
     """
-    work, peaks = comparison.document["work"], comparison.document["device"].get("peaks")
+    work = comparison.document["work"]
+    peaks = comparison.document["device"].get("peaks")
     if not peaks or not work or not work["flops"] or not work["bytes"]:
         return None
     flops, bandwidth = float(peaks["flops_per_s"]), float(peaks["bytes_per_s"])
-    intensity, ridge = work["flops"] / work["bytes"], flops / bandwidth
+    intensity = work["flops"] / work["bytes"]
+    ridge = flops / bandwidth
     at = roofline.bound(work, peaks)
     bound = work["flops"] / at.seconds
     figure = Figure(figsize=(style.WIDTH, HEIGHT))
@@ -58,7 +60,7 @@ def draw(comparison: Comparison, folder: Path) -> Figure | None:
 
 
 def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:
-    """The variants, with labels beside the axes that keep clear of each other."""
+    """The variants, with labels at the right of the axes that do not overlap."""
     low, high = np.log(axes.get_ylim())
     below = -np.inf
     for number, row in sorted(enumerate(rows), key=lambda pair: pair[1]["flops_per_s"]):

@@ -19,13 +19,14 @@ PANEL, BETWEEN, SHORT = 1.15, 0.34, 0.02  # inches: a variant's axes, the line a
 LEFT, BOTTOM = 1.0, 0.55
 MANY = 2000  # points past which they stand in the SVG as a picture, lest it takes megabytes
 REACH = 4.0  # interquartile ranges from the quartiles, past which a sample stands at the edge
-WIDE = 10.0  # where the usual samples differ by such a factor, the axis is logarithmic
+WIDE = 10.0  # if the usual samples differ by such a factor, the axis is logarithmic
 MINIMUM = 0.03  # of the median: half the height of a panel at least, so that scatter of nothing looks like nothing
 
 
 def draw(comparison: Comparison, folder: Path) -> Figure:
     """Draws the rows of samples.csv, a panel for each row of comparison.csv."""
-    rows, samples = comparison.rows, comparison.samples
+    rows = comparison.rows
+    samples = comparison.samples
     turns = _turns(samples)
     timed = {row["variant"] for row in samples}
     panels = [PANEL if row["variant"] in timed else SHORT for row in rows]
@@ -55,7 +56,8 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
 
 def _turns(samples: Sequence[Row]) -> dict[int, tuple[int, int]]:
     """Each process's first round on the common axis, and how many it has."""
-    turns, reached = {}, 0
+    turns = {}
+    reached = 0
     for process in sorted({sample["process"] for sample in samples}):
         rounds = 1 + max(sample["round"] for sample in samples if sample["process"] == process)
         turns[process] = (reached, rounds)
@@ -82,8 +84,8 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
         rasterized=len(x) > MANY,
     )  # fmt: skip
     above, below = y > high, y < low
-    axes.plot(x[above], np.full(above.sum(), high), "^", color=style.TROUBLE, markersize=5, clip_on=False, zorder=3)
-    axes.plot(x[below], np.full(below.sum(), low), "v", color=style.TROUBLE, markersize=5, clip_on=False, zorder=3)
+    axes.plot(x[above], np.full(above.sum(), high), "^", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
+    axes.plot(x[below], np.full(below.sum(), low), "v", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
     axes.set_xlim(-0.5, sum(rounds for _, rounds in turns.values()) - 0.5)
     if y[inside].max() > WIDE * y[inside].min() > 0:
         axes.set_yscale("log")
@@ -103,7 +105,7 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
-    """A range for what is usual; a few far ones must not flatten the rest."""
+    """The range of the axis: outliers must not flatten the other samples."""
     lower, median, upper = np.percentile(values, (25, 50, 75))
     reach = max(REACH * (upper - lower), MINIMUM * median)
     low, high = max(values.min(), lower - reach), min(values.max(), upper + reach)

@@ -32,7 +32,8 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
     if len(sweep.keys) < 2:
         return None
     across, down, others = _two(sweep.keys)
-    rows, variants = sweep.rows, sweep.variants
+    rows = sweep.rows
+    variants = sweep.variants
     parts = swept_keys.groups(rows, others)
     shown = style.few(list(parts), PANELS)
     tall = max(len(down.values) * min(CELL, 6.0 / len(down.values)), 1.0)
@@ -83,8 +84,8 @@ def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, var
     panel.set_ylim(len(down.values) - 0.5, -0.5)
     for swept, ticks in ((across, panel.set_xticks), (down, panel.set_yticks)):
         every = max(1, len(swept.values) // 12)
-        places = range(0, len(swept.values), every)
-        ticks(list(places), [style.shorten(str(swept.values[place]), 12) for place in places], fontsize=8.5)
+        positions = range(0, len(swept.values), every)
+        ticks(list(positions), [style.shorten(str(swept.values[position]), 12) for position in positions], fontsize=8.5)
     panel.set_xlabel(across.label, labelpad=3)
     panel.set_ylabel(down.label)
     panel.tick_params(length=0)
@@ -93,7 +94,7 @@ def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, var
 
 
 def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
-    """What a case's cell says, and its colour."""
+    """The lines of text in a case's cell, and its colour."""
     ranked = [row for row in rows if row["verdict"]]
     if not ranked:
         return ["×"], (1.0, 1.0, 1.0)
@@ -114,5 +115,5 @@ def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Col
 def _tint(number: int, ratio: float = 4.0) -> Colour:
     """A variant's colour, the stronger the larger its speedup, and so light that words stand out on it."""
     strength = min(0.2 + 0.15 * float(np.log2(ratio)), 0.65)
-    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(style.COLOURS[number % len(style.COLOURS)]))
-    return red, green, blue
+    red, green, blue = to_rgb(style.COLOURS[number % len(style.COLOURS)])
+    return 1 - strength * (1 - red), 1 - strength * (1 - green), 1 - strength * (1 - blue)

@@ -39,9 +39,9 @@ LINE = 0.22  # inches that a line of text takes
 INK, FAINT, GRID, SHADE = "#222222", "#666666", "#dddddd", "#fbf3e0"
 LATENCY = "#555555"
 OTHER = "#bbbbbb"
-TROUBLE = "#a03000"
+PROBLEM = "#a03000"
 
-# Okabe and Ito's colours, which people of every colour vision tell apart, ordered so that neighbours differ in
+# Okabe and Ito's colours, which people of every colour vision can distinguish, ordered so that neighbours differ in
 # lightness as well; hatched ones look alike in grey to one that is not
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#56B4E9", "#D55E00")
 HATCHES = ("", "", "", "", "////", "....", "\\\\\\\\")
@@ -114,7 +114,7 @@ def operator_fills(operators: Sequence[Row], key: str) -> dict[str, Fill]:
 
 
 def timed_by(operators: Sequence[Row]) -> str:
-    """The column that says what an operator costs: device time, or Self CPU where no device was timed."""
+    """The column that says what an operator costs: device time, or Self CPU if no device was timed."""
     return "device_time_us" if any(row["device_time_us"] is not None for row in operators) else "self_cpu_us"
 
 
@@ -152,7 +152,7 @@ def label(axes: Axes, y: float, name: str, text: str, ok: bool) -> None:
     bold = axes.text(0, y, shorten(name, 40), va="center", fontweight="bold", fontsize=11)
     axes.annotate(
         shorten(text, 124 - min(len(name), 40)), (1, 0.5), xycoords=bold, xytext=(10, 0), textcoords="offset points",
-        va="center", color=INK if ok else TROUBLE, fontsize=10.5 if len(text) < 60 else 9.5, annotation_clip=False,
+        va="center", color=INK if ok else PROBLEM, fontsize=10.5 if len(text) < 60 else 9.5, annotation_clip=False,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def above(axes: Axes, name: str, text: str, ok: bool = True) -> None:
     )  # fmt: skip
     axes.annotate(
         shorten(text, 124 - min(len(name), 40)), (1, 0), xycoords=at, xytext=(10, 0), textcoords="offset points",
-        va="bottom", color=INK if ok else TROUBLE, fontsize=9.5,
+        va="bottom", color=INK if ok else PROBLEM, fontsize=9.5,
     )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float]], band: tuple[float, f
 
 
 def legend_of(fills: Mapping[str, Fill]) -> list[Patch]:
-    """What the fills of operators mean."""
+    """The legend's entries for the fills of operators."""
     return [
         Patch(facecolor=fill.colour, hatch=fill.hatch, edgecolor="white", label=shorten(operator(name), 34))
         for name, fill in fills.items()
@@ -214,7 +214,7 @@ def legend(figure: Figure, handles: Sequence[Artist], left: float) -> None:
 
 
 def blank(axes: Axes) -> None:
-    """Axes that hold words only."""
+    """Axes that hold text only."""
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)
 
@@ -251,7 +251,7 @@ def printable(text: str) -> str:
 
 
 def operator(name: str) -> str:
-    """An operator's name without the most of a compiled graph's hash."""
+    """An operator's name, with a compiled graph's hash cut short."""
     return torch_private.COMPILED_GRAPH.sub(r"\1", name)
 
 

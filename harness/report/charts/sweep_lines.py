@@ -17,7 +17,7 @@ from harness.report.charts import style
 from harness.report.swept_keys import SweptKey, SweptRows
 from harness.results.columns import Row
 
-PANELS = 3  # beside each other
+PANELS = 3  # side by side
 PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what is written above and below it
 LEFT, BETWEEN = 0.95, 0.3
 FOOT = 0.16  # of a panel's height: where crosses stand for what has no result
@@ -28,11 +28,13 @@ TICKS = 9  # with fewer values than this each has its tick
 
 
 def draw(sweep: SweptRows, folder: Path) -> Figure | None:
-    """Latency, and device time where there is any, against each numeric key, a line for each variant.
+    """Latency, and device time if there is any, against each numeric key, a line for each variant.
 
-    Where other keys are swept too, panels show a few of their values; every value stands in sweep.csv.
+    If other keys are swept too, panels show a few of their values; every value stands in sweep.csv.
     """
-    rows, keys, variants = sweep.rows, sweep.keys, sweep.variants
+    rows = sweep.rows
+    keys = sweep.keys
+    variants = sweep.variants
     if not keys:
         return None
     timed = any(row["device_time_us"] is not None for row in rows)
@@ -83,7 +85,8 @@ class _Scale:
     def of(cls, rows: Sequence[Row], column: str) -> _Scale:
         """Holds all values, and their intervals as far as these leave the values readable."""
         good = [row for row in rows if row[column] and row["status"] in GOOD]
-        low, high = (edge([row[column] for row in good], default=1.0) for edge in (min, max))
+        low = min((row[column] for row in good), default=1.0)
+        high = max((row[column] for row in good), default=1.0)
         if column == "latency_us":
             high = max(high, min(max((row["latency_hi_us"] for row in good), default=0.0), ROOM * high))
         unit = formatting.time_unit([high])
@@ -99,7 +102,8 @@ def _lines(
     panel: Axes, rows: Sequence[Row], swept: SweptKey, column: str, variants: Sequence[str], vertical: _Scale
 ) -> bool:
     """Draws a line for each variant; whether an interval had to be cut."""
-    scale, cut = vertical.unit.size, False
+    scale = vertical.unit.size
+    cut = False
     if any(row["status"] not in GOOD for row in rows):
         panel.add_patch(Rectangle((0, 0), 1, FOOT, transform=panel.transAxes, facecolor="#eeeeee", zorder=0))
     for number, name in enumerate(variants):
@@ -120,15 +124,16 @@ def _lines(
             markersize=11, markerfacecolor="none", color=look["color"],
         )  # fmt: skip
         if column == "latency_us":
-            lower, upper = ([row[f"latency_{end}_us"] / scale for row in good] for end in ("lo", "hi"))
+            lower = [row["latency_lo_us"] / scale for row in good]
+            upper = [row["latency_hi_us"] / scale for row in good]
             beyond = [at for at, end in zip(x, upper, strict=True) if end > vertical.high]
             below = [at for at, end in zip(x, lower, strict=True) if end < vertical.low]
             cut |= bool(beyond or below)
             lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
             panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
-            for places, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
+            for positions, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
                 panel.plot(
-                    places, [height] * len(places), marker, transform=panel.get_xaxis_transform(), markersize=6,
+                    positions, [height] * len(positions), marker, transform=panel.get_xaxis_transform(), markersize=6,
                     color=look["color"], clip_on=False,
                 )  # fmt: skip
         lost = [swept.at(row) for row in own if row["status"] not in GOOD]

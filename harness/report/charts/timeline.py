@@ -33,7 +33,7 @@ Span = tuple[float, float]  # start and length, ns from the call's start
 
 @dataclass
 class Call:
-    """One call's events: operators with their depth, what the runtime was asked for, and executions by lane."""
+    """One call's events: operators with their depth, the runtime's schedules, and executions by lane."""
 
     start: int
     end: int
@@ -77,7 +77,8 @@ def typical(events: Sequence[Event]) -> Call | None:
 
 def gaps(spans: Sequence[Event], start: int, end: int) -> list[Span]:
     """Where between `start` and `end` none of the spans, ordered by start, runs."""
-    spaces, reached = [], start
+    spaces = []
+    reached = start
     for event in spans:
         if event.start > reached:
             spaces.append((float(reached), float(min(event.start, end) - reached)))
@@ -105,7 +106,9 @@ def _traces(comparison: Comparison, folder: Path) -> dict[str, list[Event]]:
 
 def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> Figure:
     """Draws one call of each variant; `traces` holds the events of those that were traced."""
-    rows, operators, title = comparison.rows, comparison.operators, comparison.title
+    rows = comparison.rows
+    operators = comparison.operators
+    title = comparison.title
     fills = style.operator_fills(operators, style.timed_by(operators))
     calls = {name: call for name, events in traces.items() if (call := typical(events)) is not None}
     lanes = {name: _Lanes(call) for name, call in calls.items()}
@@ -116,11 +119,12 @@ def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> 
     longest = max((call.length for call in calls.values()), default=1)
     unit = formatting.time_unit([longest / 1e3])
     axes.set_xlim(0, ROOM * longest / 1e3 / unit.size)
-    top, ticks = 0.0, dict[float, str]()
+    top = 0.0
+    ticks: dict[float, str] = {}
     for row, height in zip(rows, heights, strict=True):
         name = row["variant"]
         if name in calls:
-            text = _Drawing(axes, calls[name], lanes[name], fills, unit, top + NAME, ticks).draw()
+            text = _Drawing(axes, lanes[name], fills, unit, top + NAME, ticks).draw()
         else:
             text = f"{row['status']}, no trace" if row["status"] != "ok" else "no trace"
         style.label(axes, top + NAME / 2, name, text, ok=name in calls)
@@ -141,9 +145,10 @@ def of_traces(comparison: Comparison, traces: Mapping[str, Sequence[Event]]) -> 
 
 
 class _Lanes:
-    """Where the lanes of a call stand, in inches below the variant's name."""
+    """If the lanes of a call stand, in inches below the variant's name."""
 
     def __init__(self, call: Call) -> None:
+        self.call = call
         threads = list(dict.fromkeys(event.lane for event, _ in call.operators))
         self.dispatch: dict[Any, float] = {}
         reached = 0.0
@@ -161,25 +166,30 @@ class _Lanes:
 
 
 class _Drawing:
-    """Draws one call into the axes."""
+    """Draws one call into the axes, `top` inches from their upper edge; adds the names of its lanes to `ticks`."""
 
     def __init__(
         self,
         axes: Axes,
-        call: Call,
         lanes: _Lanes,
         fills: Mapping[str, Fill],
         unit: formatting.Unit,
         top: float,
         ticks: dict[float, str],
     ) -> None:
-        self.axes, self.call, self.lanes, self.fills = axes, call, lanes, fills
-        self.unit, self.top, self.ticks = unit, top, ticks
-        self.names = {event.id: event.name for event, _ in call.operators if event.id}
+        self.axes = axes
+        self.call = lanes.call
+        self.lanes = lanes
+        self.fills = fills
+        self.unit = unit
+        self.top = top
+        self.ticks = ticks
+        self.names = {event.id: event.name for event, _ in self.call.operators if event.id}
 
     def draw(self) -> str:
         """Draws all lanes; returns a text on the call."""
-        call, lanes = self.call, self.lanes
+        call = self.call
+        lanes = self.lanes
         for thread, offset in lanes.dispatch.items():
             own = [(event, depth) for event, depth in call.operators if event.lane == thread]
             for depth in range(1 + max(depth for _, depth in own)):
@@ -200,7 +210,7 @@ class _Drawing:
         return self.fills.get(operator, PLAIN)
 
     def _operator(self, execution: Event) -> str:
-        """The operator that launched an execution; the execution's own name where that is not known."""
+        """The operator that launched an execution; the execution's own name if that is not known."""
         return self.names.get(execution.link, execution.name)
 
     def _x(self, ns: float) -> float:
@@ -228,17 +238,17 @@ class _Drawing:
 
     def _join(self) -> None:
         """A line from each dispatch by way of the runtime to the execution that it led to."""
-        begun = {event.id: (event, depth) for event, depth in self.call.operators if event.id}
-        asked = {event.link: event for event in self.call.runtime}  # the last: what starts the execution
+        dispatches = {event.id: (event, depth) for event, depth in self.call.operators if event.id}
+        schedules = {event.link: event for event in self.call.runtime}  # the last: what starts the execution
         paths = []
         for lane, offset in self.lanes.device.items():
             for execution in self.call.device[lane]:
-                if execution.link not in begun:
+                if execution.link not in dispatches:
                     continue
-                operator, depth = begun[execution.link]
+                operator, depth = dispatches[execution.link]
                 start = self._x(operator.start - self.call.start)
                 path = [(start, self.top + self.lanes.dispatch[operator.lane] + (depth + 1) * BAR)]
-                runtime = asked.get(execution.link)
+                runtime = schedules.get(execution.link)
                 if runtime is not None:
                     middle = self._x(runtime.start - self.call.start)
                     path += [(middle, self.top + self.lanes.runtime), (middle, self.top + self.lanes.runtime + BAR)]
@@ -262,7 +272,8 @@ class _Drawing:
         else:
             outermost = sorted((event for event, depth in call.operators if depth == 0), key=lambda event: event.start)
             spaces = gaps(outermost, call.start, call.end)
-            rows, height = [self.top + offset for offset in self.lanes.dispatch.values()][:1], BAR
+            rows = [self.top + offset for offset in self.lanes.dispatch.values()][:1]
+            height = BAR
             text = f"{len(call.operators)} operators dispatched, no operator in {{gap}} of {{all}}"
             length = call.end - call.start
         spans = [(self._x(start - call.start), self._x(width)) for start, width in spaces]

@@ -2,10 +2,10 @@
 // A cell as a number to sort by: its first number times its unit. Texts sort as texts, after all numbers.
 const UNITS = {s: 1e6, ms: 1e3, "µs": 1, B: 1, KiB: 1024, MiB: 1048576, GiB: 1073741824, k: 1e3, M: 1e6, G: 1e9, T: 1e12};
 function key(text) {
-  const found = /^-?[\d,]*\.?\d+/.exec(text);
-  if (!found) return text;
-  const unit = /^\s?(KiB|MiB|GiB|ms|µs|s|B|k|M|G|T)\b/.exec(text.slice(found[0].length));
-  return Number(found[0].replaceAll(",", "")) * (unit ? UNITS[unit[1]] : 1);
+  const match = /^-?[\d,]*\.?\d+/.exec(text);
+  if (!match) return text;
+  const unit = /^\s?(KiB|MiB|GiB|ms|µs|s|B|k|M|G|T)\b/.exec(text.slice(match[0].length));
+  return Number(match[0].replaceAll(",", "")) * (unit ? UNITS[unit[1]] : 1);
 }
 function compare(left, right) {
   if (typeof left === "number" && typeof right === "number") return left - right;
@@ -46,25 +46,25 @@ class Rows {
     this.draw();
   }
   draw() {
-    const found = this.rows.filter(row => {
+    const matching = this.rows.filter(row => {
       const text = row.texts.map((cell, column) => `${this.names[column]}=${cell}`).join(" ").toLowerCase();
       return this.words.every(word => text.includes(word));
     });
-    const shown = found.slice(0, this.shown);
+    const shown = matching.slice(0, this.shown);
     this.body.replaceChildren(...shown.map(row => row.element ??= this.element(row.texts)));
     if (!this.note) return;
-    this.note.firstElementChild.textContent = `${shown.length.toLocaleString("en")} of ${found.length.toLocaleString("en")} rows`;
-    this.note.querySelector("button").hidden = shown.length === found.length;
+    this.note.firstElementChild.textContent = `${shown.length.toLocaleString("en")} of ${matching.length.toLocaleString("en")} rows`;
+    this.note.querySelector("button").hidden = shown.length === matching.length;
   }
   element(texts) {
-    const made = document.createElement("tr");
+    const line = document.createElement("tr");
     texts.forEach((text, column) => {
-      const cell = made.insertCell();
+      const cell = line.insertCell();
       cell.textContent = text;
       if (this.headers[column].classList.contains("right")) cell.className = "right";
       else if (MARKED.includes(text)) cell.className = text;
     });
-    return made;
+    return line;
   }
 }
 for (const table of document.querySelectorAll("table:has(thead)")) new Rows(table);
