@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shlex
+import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -118,8 +119,8 @@ def run(config: DictConfig, trace: bool = False) -> int:
 
 
 def discard(folder: Path) -> None:
-    """Removes the folder of a run that was refused, unless there is more in it than Hydra's own."""
-    if [path.name for path in folder.iterdir()] == [".hydra"]:
+    """Removes the folder of a run that was refused, unless there is more in it than Hydra's files and the log."""
+    if {path.name for path in folder.iterdir()} <= {".hydra", "worker.log"}:
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # other runs of the day are in it
             folder.parent.rmdir()

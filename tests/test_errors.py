@@ -68,6 +68,7 @@ def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], 
     assert ran.status == 2
     for part in message:
         assert part in ran.error
+    assert not list(tmp_path.glob("outputs/*"))  # a refused run leaves no folder
 
 
 def refused(cwd: Path, op: str, text: str) -> str:
