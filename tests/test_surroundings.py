@@ -29,7 +29,7 @@ ONE = ("device=cpu", "lock=none", *QUICK)
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run with all that is odd at once: the folder's name, TMPDIR, the encoding, the seed, variables."""
     folder = tmp_path_factory.mktemp("odd")
-    cwd = folder / "a \"b\" c=d, 'e' größe"
+    cwd = folder / "a \"b\" c=d,\n'e' größe"
     temporary = folder / ("x" * 120)
     for path in (cwd, temporary):
         path.mkdir()

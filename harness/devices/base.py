@@ -7,6 +7,7 @@ check a measuring process.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,10 +197,15 @@ class Device:
     def export(self, profile: torch.profiler.profile, folder: Path) -> None:
         """Writes `trace.json`, in Chrome trace format, into `folder`, which exists."""
         path = folder / TRACE
-        profile.export_chrome_trace(str(path))
-        if json.dumps(str(path), ensure_ascii=False) != f'"{path}"':  # Kineto writes the path as it is into the JSON
-            text = path.read_text(encoding="utf-8", errors="replace")
-            path.write_text(text.replace(f'"{path}"', json.dumps(str(path))), encoding="utf-8")
+        named = json.dumps(str(path), ensure_ascii=False)
+        if named == f'"{path}"':
+            profile.export_chrome_trace(str(path))
+            return
+        with tempfile.TemporaryDirectory(prefix="harness-") as plain:  # Kineto opens no name that holds a line break
+            exported = Path(plain, TRACE)
+            profile.export_chrome_trace(str(exported))
+            text = exported.read_text(encoding="utf-8", errors="replace")
+        path.write_text(text.replace(f'"{exported}"', named), encoding="utf-8")  # it wrote its path into the JSON
 
     def compile_arguments(self) -> dict[str, Any]:
         """Default arguments of torch.compile, which a variant can override."""
