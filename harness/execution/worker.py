@@ -35,8 +35,8 @@ from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, lef
 from harness.measure import operation_checks, torch_private, trace
 from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
-from harness.measure.latency import LONG_S, MIN_ROUNDS, Sample, Sampler
-from harness.measure.profile import PROFILE_S, OwnProfilerError, probe, record, shortened
+from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler, fastest
+from harness.measure.profile import PROFILE_S, OwnProfilerError, peak_memory, probe, record, shortened
 from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Outputs, Subject, bind
 from harness.measure.tensors import own
@@ -272,7 +272,7 @@ class _Worker:
         try:
             with torch.set_grad_enabled(grad):
                 probed = probe(call, self.device)
-                peak = self._peak_memory(call) if self.device.accelerator else probed.peak_bytes
+                peak = peak_memory(call, self.device) if self.device.accelerator else probed.peak_bytes
             self.send(Peak(name, peak))
             profile, timeline = record(call, self.device, settings, folder, probed.events, grad)
             self.send(Profiled(name, profile, timeline))
@@ -286,17 +286,6 @@ class _Worker:
             self.send(Note(name, text))
         if fallbacks:
             self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
-
-    def _peak_memory(self, call: Callable[[], Any]) -> int | None:
-        """The most memory that a call holds beyond what was allocated before it."""
-        self.device.synchronize()
-        self.device.reset_peak_memory()
-        before = self.device.allocated_memory()
-        outputs = call()
-        self.device.synchronize()
-        peak = self.device.peak_memory()
-        del outputs
-        return None if peak is None else max(peak - before, 0)
 
     def _check_again(self, name: str) -> None:
         """Checks the variant on other contents in the same tensors."""
@@ -325,11 +314,3 @@ class _Worker:
             inputs = self.data.inputs(self.case.seed)
             warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
         self.send(Warnings([warning for warning in warnings if warning]))
-
-
-def fastest(samples: list[Sample]) -> dict[str, float]:
-    """Seconds per call of each variant in its fastest block."""
-    seconds: dict[str, float] = {}
-    for sample in samples:
-        seconds[sample.variant] = min(sample.seconds, seconds.get(sample.variant, sample.seconds))
-    return seconds

@@ -71,6 +71,14 @@ def block(call_s: float) -> Block:
     return Block(calls, unrecorded, call_s)
 
 
+def fastest(samples: list[Sample]) -> dict[str, float]:
+    """Seconds per call of each variant in its fastest block."""
+    seconds: dict[str, float] = {}
+    for sample in samples:
+        seconds[sample.variant] = min(sample.seconds, seconds.get(sample.variant, sample.seconds))
+    return seconds
+
+
 class Sampler:
     """Times subjects in rounds until a time is up.
 

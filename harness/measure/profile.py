@@ -65,6 +65,18 @@ def peak_bytes(events: list[trace.Event]) -> int:
     return peak
 
 
+def peak_memory(call: Callable[[], Any], device: Device) -> int | None:
+    """The most bytes that a call holds on an accelerator beyond what was allocated before it; None if it does not say."""
+    device.synchronize()
+    device.reset_peak_memory()
+    before = device.allocated_memory()
+    outputs = call()
+    device.synchronize()
+    peak = device.peak_memory()
+    del outputs
+    return None if peak is None else max(peak - before, 0)
+
+
 def record(
     call: Callable[[], Any],
     device: Device,
