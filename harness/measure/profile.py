@@ -66,7 +66,7 @@ def peak_bytes(events: list[trace.Event]) -> int:
 
 
 def peak_memory(call: Callable[[], Any], device: Device) -> int | None:
-    """The most bytes that a call holds on an accelerator beyond what was allocated before it; None if it does not say."""
+    """The most bytes that a call holds on an accelerator beyond what was allocated before; None if it does not say."""
     device.synchronize()
     device.reset_peak_memory()
     before = device.allocated_memory()
