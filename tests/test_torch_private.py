@@ -126,6 +126,17 @@ def test_a_mode_that_was_left_is_ended_with_its_hooks() -> None:
     assert (torch_private.dispatch_modes(), torch_private.module_hooks()) == (0, before)
 
 
+def test_kernels_of_operators_are_put_back() -> None:
+    state = GlobalState(Cpu())
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library.impl("mul.Tensor", lambda left, right: torch.zeros_like(left), "CPU")
+    assert (torch.ones(1) * torch.ones(1)).item() == 0
+    assert state.restore_all() == ["kernels of torch's operators"]
+    assert (torch.ones(1) * torch.ones(1)).item() == 1
+
+
 def test_hooks_on_every_module_are_put_back() -> None:
     state = GlobalState(Cpu())
     torch.nn.modules.module.register_module_forward_hook(lambda module, inputs, output: output + 1)

@@ -138,6 +138,7 @@ SETTINGS: dict[str, Setting] = {
 # Looked at after each step of a variant
 SLOW_SETTINGS: dict[str, Setting] = {
     "hooks on every module": (torch_private.module_hooks, torch_private.set_module_hooks),
+    "kernels of torch's operators": (torch_private.kernels, torch_private.remove_kernels),
     "hooks on what autograd saves": (torch_private.saved_tensor_hooks, torch_private.leave_saved_tensor_hooks),
     "garbage collection": (gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     "the thresholds of garbage collection": (gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import pkgutil
 import re
@@ -40,6 +41,7 @@ POP_FUNCTION_MODE = "torch.overrides:_pop_mode"
 POP_DISPATCH_MODE = "torch.utils._python_dispatch:_pop_mode"
 TOP_SAVED_HOOKS = "torch:_C._autograd._top_saved_tensors_default_hooks"
 POP_SAVED_HOOKS = "torch:_C._autograd._pop_saved_tensors_default_hooks"
+KERNELS, LIBRARY = "torch.library:_impls", "torch.library:Library"
 MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
@@ -79,6 +81,8 @@ NAMES = (
     POP_DISPATCH_MODE,
     TOP_SAVED_HOOKS,
     POP_SAVED_HOOKS,
+    KERNELS,
+    f"{LIBRARY}._destroy",
     *MODULE_HOOKS,
     LOOKUP_BACKEND,
     PROFILER_ENABLED,
@@ -196,6 +200,25 @@ def leave_saved_tensor_hooks(hooks: Any) -> None:
     pop = _value_of(POP_SAVED_HOOKS)
     while pop is not None and saved_tensor_hooks() not in (None, hooks):
         pop()
+
+
+def kernels() -> frozenset[str]:
+    """The kernels that Python has put in place for torch's own operators, as `aten/mul/CPU`.
+
+    Those of Meta are left out: they compute nothing. There are none where torch does not say.
+    """
+    known = _found_value(KERNELS)
+    return frozenset(name for name in known or () if name.startswith("aten/") and not name.endswith("/Meta"))
+
+
+def remove_kernels(wanted: frozenset[str]) -> None:
+    """Removes the libraries that put others than those `wanted` in place."""
+    kind = _found_value(LIBRARY)
+    if kernels() <= wanted or kind is None:
+        return
+    for library in [found for found in gc.get_objects() if type(found) is kind]:
+        if any(name in kernels() - wanted for name in getattr(library, "_op_impls", ())):
+            library._destroy()
 
 
 def profiling() -> bool:
