@@ -207,13 +207,13 @@ def kernels() -> frozenset[str]:
 
     Those of Meta are left out: they compute nothing. There are none where torch does not say.
     """
-    known = _found_value(KERNELS)
+    known = _value_of(KERNELS)
     return frozenset(name for name in known or () if name.startswith("aten/") and not name.endswith("/Meta"))
 
 
 def remove_kernels(wanted: frozenset[str]) -> None:
     """Removes the libraries that put others than those `wanted` in place."""
-    kind = _found_value(LIBRARY)
+    kind = _value_of(LIBRARY)
     if kernels() <= wanted or kind is None:
         return
     for library in [found for found in gc.get_objects() if type(found) is kind]:
