@@ -61,6 +61,7 @@ def cold(shared: Shared) -> Ran:
     )
 
 
+@pytest.mark.slow
 def test_an_empty_cache_costs_a_compile_that_does_not_count_as_cached(cold: Ran) -> None:
     (compiled,) = [row for row in cold.results["measurements"] if row["variant"] == "compiled"]
     first, second = compiled["compiles"]
@@ -72,11 +73,13 @@ def test_an_empty_cache_costs_a_compile_that_does_not_count_as_cached(cold: Ran)
     assert row["recompiles"] == "0"
 
 
+@pytest.mark.slow
 def test_a_cold_data_cache_is_reported_in_every_row(cold: Ran) -> None:
     assert {row["cache"] for row in cold.rows.values()} == {"cold"}
     assert {row[3] for row in cold.results["samples"]["rows"]} == {1}
 
 
+@pytest.mark.slow
 def test_many_compiled_variants_of_one_function_are_all_compiled(tmp_path: Path) -> None:
     """Dynamo counts its recompile limit by code object: ten variants of one function must not share it."""
     names = [f"v{number}" for number in range(10)]

@@ -41,9 +41,14 @@ def reason(command: str) -> str | None:
     return next((why for pattern, why in ELSEWHERE.items() if re.search(pattern, command)), None)
 
 
+def later(page: str, command: str) -> bool:
+    """Whether a command is left to the slow tests: of the README's own, only those that start a process for each job."""
+    return page != "README.md" or "hydra/launcher" in command
+
+
 NEW = [command.split()[-1] for command in commands() if "harness.new" in command]
 COMMANDS = [
-    pytest.param(page, command, id=command[:60], marks=[pytest.mark.slow] if "hydra/launcher" in command else [])
+    pytest.param(page, command, id=command[:60], marks=[pytest.mark.slow] if later(page, command) else [])
     for command, page in commands().items()
     if not reason(command)
 ]

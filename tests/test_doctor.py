@@ -42,17 +42,20 @@ def test_a_healthy_core_is_opened_and_profiled(tmp_path: Path) -> None:
     assert "USDT" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_profiler_without_its_plug_in_is_found_by_trying_it(tmp_path: Path) -> None:
     ran = checked(on_core(cwd=tmp_path, module="harness.doctor", profiler=False), 1)
     (finding,) = lines(ran, "UNFIT")
     assert "no device time: the profiler plug-in is not registered" in finding
 
 
+@pytest.mark.slow
 def test_a_capture_that_fails_is_found_by_trying_it(tmp_path: Path) -> None:
     ran = checked(on_core(cwd=tmp_path, module="harness.doctor", capture="empty_folder"), 1)
     assert lines(ran, "UNFIT")[0].startswith("empty capture: ")
 
 
+@pytest.mark.slow
 def test_a_held_core_is_distinguished_from_a_package_that_fails(tmp_path: Path) -> None:
     (held,) = lines(checked(on_core(cwd=tmp_path, module="harness.doctor", busy=True), 1), "UNFIT")
     assert "in use by another process" in held
@@ -61,6 +64,7 @@ def test_a_held_core_is_distinguished_from_a_package_that_fails(tmp_path: Path) 
     assert "torch_neuronx does not load, and torch with it: libnrt.so.1" in fails
 
 
+@pytest.mark.slow
 def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
     """Another torch-neuronx than torch's own, two variables, and tools that are not there."""
     wrong = tmp_path / "wrong" / "torch_neuronx-2.14.3.0.dist-info"
@@ -91,6 +95,7 @@ def test_the_stub_is_named_even_if_another_device_is_taken(tmp_path: Path) -> No
     assert "WRONG PACKAGE" in lines(ran, "UNFIT")[0]
 
 
+@pytest.mark.slow
 def test_the_older_package_is_distinguished_from_the_stub(tmp_path: Path) -> None:
     ran = checked(of_package(neuroncore.xla_environment(), "device=neuron", cwd=tmp_path, module="harness.doctor"), 1)
     (finding,) = lines(ran, "UNFIT")
@@ -160,7 +165,7 @@ def test_a_graph_that_may_run_eagerly_on_neuron_is_refused() -> None:
     assert finding.seen == "op.variants.on.compile.options.fallback_execution=True"
 
 
-def test_only_a_back_end_is_whose_turn_for_a_torch_that_does_not_import() -> None:
+def test_only_a_back_end_is_named_for_a_torch_that_does_not_import() -> None:
     assert preflight.unloadable(RuntimeError("out of memory")) is None
     try:
         raise RuntimeError("Failed to load the backend extension: torch_neuronx. You can disable") from ImportError(

@@ -168,6 +168,7 @@ def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return ran
 
 
+@pytest.mark.slow
 def test_slow_variants_are_called_no_more_often_than_needed(slow_calls: Any) -> None:
     """Three processes; in each, a first call and one that counts, of two variants, and one of the control.
 
@@ -178,6 +179,7 @@ def test_slow_variants_are_called_no_more_often_than_needed(slow_calls: Any) -> 
     assert (slow_calls.cwd / "calls").stat().st_size <= 3 * (2 * 2 + 1) + 2 * (1 + 1 + 3 + 1 + 1)
 
 
+@pytest.mark.slow
 def test_slow_variants_are_a_warning(slow_calls: Any) -> None:
     assert re.search(r"one call of \w+ takes 0\.\d+ s: 3 processes of 1 round were measured", slow_calls.err)
     assert re.search(r"recorded \d calls? in place of profile.active=10: one call takes 0\.\d+ s", slow_calls.err)

@@ -145,6 +145,7 @@ def test_engine_activity_joins_the_tables_in_each_shape_of_summary(healthy: Ran)
     assert json.loads(raw.read_text())
 
 
+@pytest.mark.slow
 def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
     """Kernels of 5 µs leave the core waiting for the host; the capture lacks its device part, with a warning."""
     ran = on_core(EAGER, cwd=tmp_path, costs=dict.fromkeys(SIX, 5.0), capture="only_pb", explorer="flat")
@@ -169,7 +170,12 @@ def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
             {"explorer": "unreadable"},
             "neuron.correlate_device_time=false keeps",
         ),
-        ([], {"profiler": False, "explorer": "error"}, "the profiler plug-in is not registered"),
+        pytest.param(
+            [],
+            {"profiler": False, "explorer": "error"},
+            "the profiler plug-in is not registered",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["correlation is off", "no plug-in"],
 )
@@ -217,6 +223,7 @@ def test_a_silent_fallback_degrades_its_own_row_alone(tmp_path: Path) -> None:
     assert ran.err.count("gave no summary within 0.5 s; raise neuron.explorer_timeout_s") == 1
 
 
+@pytest.mark.slow
 def test_an_older_package_is_measured_with_what_it_has(tmp_path: Path) -> None:
     (tmp_path / "older.py").write_text(
         "import multiprocessing, pathlib, torch, torch_neuronx\n"
@@ -270,7 +277,9 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
     [
         ({"absent": True}, ["device=neuron: torch.neuron finds no NeuronCore", "NEURON_RT_VISIBLE_CORES", "here: cpu"]),
         ({"busy": True}, ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"]),
-        ({"broken": True}, ["torch_neuronx does not load", "libnrt.so.1", "device=cpu"]),
+        pytest.param(
+            {"broken": True}, ["torch_neuronx does not load", "libnrt.so.1", "device=cpu"], marks=pytest.mark.slow
+        ),
         ({"NEURON_RT_INSPECT_ENABLE": "1"}, ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"]),
         ({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"}, ["FALLBACK_EXECUTION=0", "run eagerly", "unset it"]),
     ],

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict
 from functools import cache
@@ -95,32 +96,38 @@ def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def on_the_core(shared: Shared) -> dict[str, list[dict[str, Any]]]:
-    """Every operation, mode and dtype, measured one after the other in one process on the simulated core."""
+def on_the_core(shared: Shared) -> Callable[[int], dict[str, list[dict[str, Any]]]]:
+    """Every operation in one of WAYS, measured one after the other in one process on the simulated core."""
     try:
         variables = neuroncore.environment(default_cost=1)
     except neuroncore.UnavailableError as reason:
         pytest.skip(str(reason))
     variables["PYTHONPATH"] = os.pathsep.join([variables["PYTHONPATH"], str(ROOT), str(ROOT / "tests")])
 
-    def make(folder: Path) -> dict[str, list[dict[str, Any]]]:
-        done = subprocess.run(
-            [sys.executable, __file__], env={**os.environ, **variables}, capture_output=True, text=True, check=False
-        )
+    def make(way: int) -> dict[str, list[dict[str, Any]]]:
+        command = [sys.executable, __file__, str(way)]
+        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout.splitlines()[-1])
 
-    return shared("on_the_core", make)
+    return lambda way: shared(f"on_the_core_{way}", lambda folder: make(way))
 
 
-@pytest.mark.parametrize(("mode", "dtype"), WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=pytest.mark.slow if way else (), id="-".join(WAYS[way])) for way in range(len(WAYS))],
+)
 @pytest.mark.parametrize("op", OPS)
-def test_on_the_simulated_core(on_the_core: dict[str, list[dict[str, Any]]], op: str, mode: str, dtype: str) -> None:
-    rows = [Measurement.from_json(row) for row in on_the_core[f"{op} {mode} {dtype}"]]
+def test_on_the_simulated_core(
+    on_the_core: Callable[[int], dict[str, list[dict[str, Any]]]], op: str, way: int
+) -> None:
+    mode, _ = WAYS[way]
+    rows = [Measurement.from_json(row) for row in on_the_core(way)[op]]
     check(rows, mode, "neuron")
     assert all(row.profile.device_time_us for row in rows if row.profile is not None)
 
 
+@pytest.mark.slow
 def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
     """Its graph is kept and run again, which donated buffers would forbid."""
     ran = in_process("op=softmax", "mode=backward", "device=cpu", *QUICK, cwd=tmp_path)
@@ -138,15 +145,11 @@ def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
     assert not [name for name in ran.operators["fused"] if "normal" in name]
 
 
-def measure_all() -> dict[str, list[dict[str, Any]]]:
-    """What the fixture's process does."""
-    return {
-        f"{op} {mode} {dtype}": [asdict(row) for row in measured(op, mode, dtype, "neuron")[0]]
-        for op in OPS
-        for mode, dtype in WAYS
-    }
+def measure_all(mode: str, dtype: str) -> dict[str, list[dict[str, Any]]]:
+    """What the fixture's process does: the measurements of each operation."""
+    return {op: [asdict(row) for row in measured(op, mode, dtype, "neuron")[0]] for op in OPS}
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure_all()), flush=True)
+    print(json.dumps(measure_all(*WAYS[int(sys.argv[1])])), flush=True)
     os._exit(0)  # autograd's threads may abort an interpreter that is taken down

@@ -60,8 +60,10 @@ def test_variables_reach_the_worker_as_they_are_written(odd: Ran) -> None:
     ("module", "arguments", "closed", "left"),
     [
         ("harness", ["variants=[naive]", *ONE], "<&- >&- 2>&-", "*/results.json"),
-        ("harness", ["-m", "seed=1,2", "variants=[naive]", *ONE], "<&- >&-", "sweep.csv"),
-        ("harness.doctor", ["device=cpu"], "2>&-", ""),
+        pytest.param(
+            "harness", ["-m", "seed=1,2", "variants=[naive]", *ONE], "<&- >&-", "sweep.csv", marks=pytest.mark.slow
+        ),
+        pytest.param("harness.doctor", ["device=cpu"], "2>&-", "", marks=pytest.mark.slow),
     ],
     ids=["run", "sweep", "doctor"],
 )

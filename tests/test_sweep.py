@@ -258,6 +258,7 @@ def test_a_folder_of_something_else_is_refused(swept: Ran, tmp_path: Path) -> No
             collect(folder)
 
 
+@pytest.mark.slow
 def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None:
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "harness", "-m", "op.dims.hidden=32,64", *TWO]
@@ -270,6 +271,7 @@ def test_two_sweeps_of_the_same_second_both_end_complete(tmp_path: Path) -> None
     assert any("waiting for it to end" in text for text in message)
 
 
+@pytest.mark.slow
 def test_state_does_not_leak_from_case_to_case(package: Path) -> None:
     (package / "leaky.py").write_text(
         """

@@ -165,9 +165,11 @@ def test_one_that_does_nothing_is_never_the_winner(tmp_path: Path) -> None:
 
 
 def test_bfloat16_at_a_longer_reduction(tmp_path: Path) -> None:
-    ran = measure(tmp_path, "op.dims.rows=64", "op.dims.hidden=4096", *variants("scaled"))
+    ran = measure(
+        tmp_path, "op.dims.rows=64", "op.dims.hidden=4096", "variants=[naive,fused,scaled]", *variants("scaled")
+    )
     status = {name: row["status"] for name, row in ran.rows.items()}
-    assert status == {"naive": "ok", "fused": "ok", "compiled": "ok", "scaled": "wrong"}
+    assert status == {"naive": "ok", "fused": "ok", "scaled": "wrong"}
 
 
 def test_a_graph_break_is_a_warning_of_its_row(tmp_path: Path) -> None:
@@ -189,6 +191,7 @@ def test_a_graph_break_is_a_warning_of_its_row(tmp_path: Path) -> None:
     assert ran.rows["naive"]["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_no_compiler_fails_the_compiled_row_readably(tmp_path: Path) -> None:
     cold = {"CXX": "/bin/false", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     ran = run("device=cpu", *QUICK, cwd=tmp_path, **cold)
@@ -303,6 +306,7 @@ def test_a_label_with_a_quote_leaves_a_trace_in_strict_json(tampered: Ran) -> No
     assert 'a "quoted" label' in {event["name"] for event in trace["traceEvents"]}
 
 
+@pytest.mark.slow
 def test_a_module_and_a_closure_over_its_weights_are_variants(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "import torch\n"
