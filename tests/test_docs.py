@@ -42,7 +42,7 @@ def reason(command: str) -> str | None:
 
 
 def later(page: str, command: str) -> bool:
-    """Whether a command is left to the slow tests: of the README's own, only those that start a process for each job."""
+    """Whether a command is left to the slow tests; of the README's own, those that start a process for each job."""
     return page != "README.md" or "hydra/launcher" in command
 
 
