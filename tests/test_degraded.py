@@ -21,6 +21,7 @@ def compiled(cwd: Path, function: str, *arguments: str) -> Ran:
     )
 
 
+@pytest.mark.slow
 def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
     ran = compiled(tmp_path, "adversarial_variants.recompiles_always")
     assert ran.status == 1

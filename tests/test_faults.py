@@ -284,6 +284,7 @@ def running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_command_at_fault_in_one_case_harms_no_other(tmp_path: Path) -> None:
     """Known only where it is measured: there is no such device here."""
     ran = run("-m", "device=cuda,cpu", "variants=[naive,fused]", *QUICK, cwd=tmp_path)

@@ -113,10 +113,8 @@ def on_the_core(shared: Shared) -> Callable[[int], dict[str, list[dict[str, Any]
     return lambda way: shared(f"on_the_core_{way}", lambda folder: make(way))
 
 
-@pytest.mark.parametrize(
-    "way",
-    [pytest.param(way, marks=pytest.mark.slow if way else (), id="-".join(WAYS[way])) for way in range(len(WAYS))],
-)
+@pytest.mark.slow  # tests/test_neuron.py measures RMSNorm there
+@pytest.mark.parametrize("way", range(len(WAYS)), ids=["-".join(names) for names in WAYS])
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_simulated_core(
     on_the_core: Callable[[int], dict[str, list[dict[str, Any]]]], op: str, way: int
@@ -138,6 +136,7 @@ def test_a_backward_pass_that_inductor_compiled(tmp_path: Path) -> None:
     assert not [name for name in ran.operators["naive"] if name in ("aten::exp", "aten::amax")]  # forward is not timed
 
 
+@pytest.mark.slow
 def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
     ran = in_process("op=gelu", "mode=forward_backward", "variants=[naive,fused]", "device=cpu", *QUICK, cwd=tmp_path)
     assert ran.status == 0, ran.err
