@@ -53,6 +53,7 @@ def of_process(device: Device) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "platform": platform.platform(),
+        "host": platform.node(),
         "cpu": model(),
         "cores": cores(),
         "threads": torch.get_num_threads(),

@@ -17,6 +17,7 @@ from typing import IO, Any
 from harness import __version__
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case
+from harness.results import commit
 from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
@@ -27,13 +28,14 @@ Document = dict[str, Any]
 
 
 def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outcome) -> Document:
-    """A run as plain values: its case and configuration, its environment, and the measurements."""
+    """A run as plain values: its case and configuration, commit and environment, and the measurements."""
     operation = case.operation
     return {
         "schema_version": SCHEMA_VERSION,
         "harness": __version__,
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command,
+        "commit": commit.of_folder(Path.cwd()),
         "case": {
             "op": operation.name,
             "dims": dict(operation.dims),
