@@ -20,11 +20,10 @@ from omegaconf import DictConfig
 from harness.configuration import help, library
 from harness.configuration.command_line import cannot_write, flushed, open_streams, usage_fault
 from harness.configuration.compose import explained, shadowed
-from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.errors import CaseError, Refused, UsageError
 from harness.configuration.hydra_private import as_program, full_errors_wanted, parser_errors
 from harness.configuration.overrides import as_written, config_flags
 from harness.configuration.schema import directory, parse, resolved
-from harness.results.fresh_folder import Refused
 
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison

@@ -16,6 +16,14 @@ class CaseError(Exception):
     """A case could not be measured at all, for a reason outside the command (a lost device, a full disk)."""
 
 
+class Refused(BaseException):
+    """Carries a UsageError past Hydra, which goes on after any Exception of a callback."""
+
+    def __init__(self, error: UsageError):
+        super().__init__(str(error))
+        self.error = error
+
+
 def unknown(key: str, value: object, choices: Iterable[str], what: str = "choices") -> UsageError:
     """An error for a value that is not among `choices`: names the nearest, then all of them."""
     names = sorted(str(choice) for choice in choices)

@@ -111,7 +111,7 @@ def _run(path: Path) -> Run:
             key=comparison.key,
             settings=flat(document["config"]),
             variants={name: _result(entry) for name, entry in comparison.entries.items()},
-            noise_floor=comparison.noise_floor or comparison.settings["min_effect"],
+            noise_floor=comparison.noise_floor or comparison.settings.min_effect,
             warnings=list(document["warnings"]),
             document=document,
         )

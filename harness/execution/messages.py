@@ -14,8 +14,7 @@ from typing import Any, get_args
 
 from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
-from harness.measure.observations import CompileCost, Finding, Profile, Timeline
-from harness.results.plain import from_plain
+from harness.measure.observations import CompileCost, Finding, Profile, Timeline, from_plain
 
 
 @dataclass(frozen=True)

@@ -68,13 +68,7 @@ class Sampling:
         Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
         """
         latency = self._settings.latency
-        rule = statistics.StoppingRule(
-            minimum=latency.processes,
-            maximum=latency.max_processes,
-            seconds=latency.seconds,
-            precision=latency.precision,
-            confidence=latency.confidence,
-        )
+        rule = statistics.StoppingRule.of(latency)
         complete = 0
         since = time.monotonic()
         while True:

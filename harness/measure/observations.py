@@ -1,8 +1,11 @@
-"""Observations of one variant, as plain values that can be read without torch."""
+"""Observations of one variant, as plain values that JSON holds and that can be read without torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -76,3 +79,30 @@ class Timeline:
     device_span_us: float | None  # from the first execution's start to the last one's end
     device_gap_us: float | None  # of the span, the time in which nothing runs
     host_us: float  # from entering the call to leaving it
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """A value of type `kind` from what `asdict` made of it: dataclasses, lists, tuples, and what may be None.
+
+    A field that is not there keeps its default; a key that is no field is left out.
+    """
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: from_plain(hint, value[name]) for name, hint in hints.items() if name in value})
+    origin = get_origin(kind)
+    arguments = get_args(kind)
+    if origin in (Union, UnionType):
+        return value if value is None else from_plain(next(arg for arg in arguments if arg is not NoneType), value)
+    if origin is list:
+        return [from_plain(arguments[0], item) for item in value]
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return tuple(from_plain(arguments[0], item) for item in value)
+    if origin is tuple:
+        return tuple(from_plain(inner, item) for inner, item in zip(arguments, value, strict=True))
+    return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}

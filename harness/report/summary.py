@@ -54,7 +54,7 @@ def warnings(comparison: Comparison) -> list[str]:
             known = VAGUE if _vague(row) else f"the speedup is only known as {_range(row)}"
             texts.append(
                 f"{row['variant']}: {known}, because its samples scatter between processes (samples.csv); "
-                f"try latency.seconds={4 * settings['seconds']:g}, or a quieter machine"
+                f"try latency.seconds={4 * settings.seconds:g}, or a quieter machine"
             )
     return texts
 

@@ -171,7 +171,7 @@ MEASURED: list[Column] = [
     Column("bytes_per_s", float, "the declared bytes over the latency", lambda v: v.rate("bytes"),
            "B/s", "B/s", ROOFLINE),
     Column("cache", str, "`latency.cache`: `warm`, or `cold` if the caches are emptied before each call",
-           lambda v: v.comparison.settings["cache"]),
+           lambda v: v.comparison.settings.cache),
     Column("bound", str, "what limits the operation on this machine: `compute` or `memory`",
            lambda v: v.bound and v.bound.kind, header="Bound by", table=ROOFLINE),
     Column("bound_share", float, "how near the latency comes to that bound: 1 is the roofline",

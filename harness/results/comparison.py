@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from harness.configuration.operation import CaseKey
+from harness.configuration.settings import LatencySettings
+from harness.measure.observations import from_plain
 from harness.results import columns, statistics
 from harness.results.columns import Column, Row
 from harness.results.entry import Entry
@@ -36,9 +38,9 @@ class Comparison:
         return bool(self.document["device"].get("accelerator"))
 
     @cached_property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> LatencySettings:
         """How its latency was measured: the configuration's section of this name."""
-        return self.document["config"]["latency"]
+        return from_plain(LatencySettings, self.document["config"]["latency"])
 
     @cached_property
     def key(self) -> CaseKey:
@@ -110,13 +112,7 @@ class Comparison:
     @cached_property
     def stopping_rule(self) -> StoppingRule:
         """When sampling ended."""
-        return StoppingRule(
-            minimum=self.settings["processes"],
-            maximum=self.settings["max_processes"],
-            seconds=self.settings["seconds"],
-            precision=self.settings["precision"],
-            confidence=self.settings["confidence"],
-        )
+        return StoppingRule.of(self.settings)
 
     @cached_property
     def noise_floor(self) -> float | None:
@@ -124,12 +120,12 @@ class Comparison:
         if not self.baseline.comparable:
             return None
         pairs = statistics.paired(self.all_rounds[self.baseline.name], self.all_rounds[CONTROL])
-        control = statistics.interval(pairs, self.settings["confidence"]) if pairs else Interval(1.0, 1.0, 1.0)
-        return statistics.noise_floor(control, self.settings["min_effect"])
+        control = statistics.interval(pairs, self.settings.confidence) if pairs else Interval(1.0, 1.0, 1.0)
+        return statistics.noise_floor(control, self.settings.min_effect)
 
     def latency(self, seconds: Groups) -> Interval | None:
         """The typical seconds per call, with an interval that holds by itself."""
-        return statistics.interval(seconds, self.settings["confidence"]) if seconds else None
+        return statistics.interval(seconds, self.settings.confidence) if seconds else None
 
     def ratio(self, pairs: Groups) -> Interval:
         """A speedup, with an interval that holds jointly with those of all that are claimed."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.configuration.operation import CONTROL as CONTROL
-from harness.measure.observations import CompileCost, Error, Profile, Timeline
-from harness.results.plain import from_plain
+from harness.measure.observations import CompileCost, Error, Profile, Timeline, from_plain
 
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
 SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one

@@ -1,4 +1,4 @@
-"""Plan: the cases of a sweep, all checked and each given a folder before anything runs."""
+"""Plan: the cases of a sweep, all checked and each given a folder before anything runs; a run's folder likewise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from harness.configuration.errors import UsageError
+from harness.configuration.errors import Refused, UsageError
 from harness.configuration.overrides import assignment
 from harness.configuration.schema import parse, resolved
 from harness.results import columns, storage
@@ -81,6 +82,18 @@ class Plan:
         content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         with storage.atomic(folder / FILE) as file:
             json.dump(storage.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
+
+
+class FreshFolder(Callback):
+    """Hydra calls it at the start of a run, before it writes its own files; conf/config.yaml names it."""
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        """Raises Refused for a folder that holds a run or a sweep."""
+        folder = Path(str(config.hydra.run.dir))
+        if storage.holds_run(folder) or (folder / FILE).exists():
+            raise Refused(
+                UsageError(f"hydra.run.dir={folder}: holds earlier results; choose another folder, or remove it")
+            )
 
 
 def read(folder: Path) -> Plan:

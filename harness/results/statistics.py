@@ -30,6 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.configuration.settings import LatencySettings
+
 TRIMMED = 0.125  # share of the processes dropped at each end: none of fewer than eight
 STOPPING_CORRECTION = 0.5  # relative widening of an interval that ends the sampling after many processes
 FIRST_LOOK = 0.5  # share of the precision that the minimum number of processes has to reach
@@ -127,6 +129,13 @@ class StoppingRule:
     seconds: float
     precision: float
     confidence: float
+
+    @classmethod
+    def of(cls, settings: LatencySettings) -> StoppingRule:
+        """The rule that the configuration's section `latency` asks for."""
+        return cls(
+            settings.processes, settings.max_processes, settings.seconds, settings.precision, settings.confidence
+        )
 
     def interval(self, ratios: Sequence[np.ndarray], comparisons: int) -> Interval:
         """The interval of one of `comparisons` ratios; `ratios` holds the values of each process.
