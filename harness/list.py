@@ -11,6 +11,7 @@ from harness.configuration import compose
 from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.devices import device_configs
 from harness.configuration.errors import UsageError
+from harness.configuration.folders import options
 from harness.configuration.operation import Case, resolve
 from harness.configuration.schema import parse
 from harness.devices import choose
@@ -46,7 +47,9 @@ def listed(overrides: Sequence[str], folder: Path | None) -> tuple[str, list[lis
     unused: dict[str, None] = {}  # each sentence once, not for each operation
     plain = compose.composed(overrides, folder, unused.setdefault)
     device = choose(plain["device"], device_configs(plain))
-    names = sorted(compose.names(folder), key=lambda name: (Path(name).name, name.count("/")))
+    names = sorted(
+        options("op", [] if folder is None else [folder]), key=lambda name: (Path(name).name, name.count("/"))
+    )
     rows = []
     for name in names:
         try:

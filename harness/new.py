@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.configuration import compose
 from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.errors import UsageError
+from harness.configuration.folders import options
 
 TEMPLATES = Path(__file__).parent / "configuration" / "templates"
 PLACEHOLDER = "my_op"  # the name that the templates go by
@@ -44,7 +44,7 @@ def write(name: str, folder: Path) -> list[Path]:
     for path in (module, config):
         if path.exists():
             raise UsageError(f"{path} is there already; choose another name, or remove it")
-    if name in compose.names():
+    if name in options("op", []):
         raise UsageError(f"{name} is an operation of the library; choose another name")
     if importlib.util.find_spec(name) is not None:
         raise UsageError(f"{name} is a module that can be imported already; choose another name")

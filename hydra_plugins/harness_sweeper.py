@@ -115,7 +115,7 @@ class CaseSweeper(Sweeper):
 
     def _compose(self, overrides: list[str]) -> DictConfig:
         from harness.configuration.compose import explained, shadowed, without_hydra
-        from harness.configuration.overrides import config_flags
+        from harness.configuration.folders import config_flags
         from harness.report import drawing
 
         try:

@@ -59,7 +59,7 @@ class Ran:
     def folder(self) -> Path:
         """The folder of the run's results."""
         line = next(line for line in self.out.splitlines() if line.startswith("Results: "))
-        return Path(line.removeprefix("Results: "))
+        return self.cwd / line.removeprefix("Results: ")
 
     @cached_property
     def rows(self) -> dict[str, dict[str, str]]:

@@ -17,7 +17,8 @@ from cli import ROOT, Ran, in_process, run
 from hydra import compose, initialize_config_dir
 
 from harness.configuration.errors import UsageError
-from harness.configuration.schema import directory, parse, resolved
+from harness.configuration.folders import directory
+from harness.configuration.schema import parse, resolved
 from harness.diff import change
 from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
 from harness.results import storage

@@ -8,10 +8,15 @@ import pytest
 from cli import QUICK, in_process, run
 from in_process import say
 
+from harness.configuration.errors import nearest
+
 COMPOSED = [
     (["op=rmsnrom"], ["op=rmsnrom", "did you mean rmsnorm?", "softmax"]),
+    (["op=large/rmsnrm"], ["op=large/rmsnrm: ", "did you mean large/rmsnorm?", "softmax", "large/softmax"]),
+    (["op=larg/rmsnorm"], ["op=larg/rmsnorm: ", "did you mean large/rmsnorm?"]),
+    (["-m", "op=rmsnorm,large/rmsnrm"], ["op=large/rmsnrm: ", "did you mean large/rmsnorm?"]),
     (["dtype=bogus"], ["dtype=bogus", "bfloat16, float16, float32, float64"]),
-    (["device=tpu"], ["device=tpu", "auto, cpu, cuda, neuron"]),
+    (["device=tpu"], ["device=tpu: unknown; choices: auto, cpu, cuda, neuron"]),
     (["mode=backwards"], ["mode=backwards", "did you mean backward?"]),
     (["op.dims.hiden=64"], ["op.dims.hiden", "did you mean op.dims.hidden?", "rows"]),
     (["op.dims.rows=0"], ["op.dims.rows=0", "positive"]),
@@ -24,6 +29,8 @@ COMPOSED = [
     (["variants=[naive,1]", "+op.variants.1.fn=a.b", "lock=later"], ["lock=later", "fail, none, wait"]),
     (["+op.variants.(control).fn=a.b"], ["+op.variants.(control).fn=a.b"]),
     (["worker.env.A-B=1"], ["worker.env.A-B"]),
+    (["worker.env.X=a=b"], ["worker.env.X=a=b: ", """put the value in quotes, "worker.env.X='a=b'"""]),
+    (["worker.env.X='a=b"], ["worker.env.X='a=b: ", "a quote is left open"]),
     (["+worker.env={A: true}"], ["worker.env.A=True", "quote it"]),
     (["latency.processes=5", "latency.max_processes=4"], ["latency.max_processes=4", "5 or more"]),
     (["latency.confidence=1"], ["latency.confidence=1.0", "between 0 and 1"]),
@@ -92,6 +99,19 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert "/proc/nowhere" in say(["hydra.run.dir=/proc/nowhere"], tmp_path).refusal
 
 
+def test_a_value_in_quotes_is_taken_as_the_refusal_says(tmp_path: Path) -> None:
+    assert say(["worker.env.X='a=b'"], tmp_path).measured == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("rmsnrom", "rmsnorm"), ("cup", "cpu"), ("bf16", "bfloat16"), ("msnorm", "rmsnorm"), ("tpu", ""), ("gpu", "")],
+)
+def test_only_what_is_near_is_suggested(written: str, meant: str) -> None:
+    choices = ["rmsnorm", "softmax", "cpu", "cuda", "neuron", "auto", "bfloat16", "float16"]
+    assert nearest(written, choices) == (f"did you mean {meant}? " if meant else "")
+
+
 def test_a_refusal_is_one_line_of_the_program(tmp_path: Path) -> None:
     ran = run("op=rmsnrom", cwd=tmp_path)
     assert ran.status == 2
@@ -106,9 +126,12 @@ def test_a_traceback_for_those_who_ask(tmp_path: Path) -> None:
 
 
 def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')\n")
+    for name in ("torch", "hydra", "omegaconf"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')\n")
     shown = run("--help", cwd=tmp_path)
-    assert shown.status == 0
+    assert (shown.status, shown.err) == (0, "")
+    for name in ("hydra", "omegaconf"):  # which the help alone does without
+        (tmp_path / f"{name}.py").unlink()
     assert shown.out.count("python -m harness ") >= 3
     assert "transformer_block" in shown.out
     composed = run("--cfg", "job", "op=softmax", cwd=tmp_path)

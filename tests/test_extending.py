@@ -20,8 +20,8 @@ import harness
 from harness import compare, new
 from harness import list as listing
 from harness.configuration.errors import UsageError
+from harness.configuration.folders import directory
 from harness.configuration.operation import resolve
-from harness.configuration.schema import directory
 from harness.results import columns
 
 SHORT = [*BRIEF, *PEAKS]

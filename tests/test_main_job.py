@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def test_operators_are_sorted_and_sum_to_the_comparison(main_job: Ran) -> None:
 def test_tables_go_to_stdout_and_nothing_else_does(main_job: Ran) -> None:
     assert "aten::mul" in main_job.out
     assert "Speedup" in main_job.out
+    assert re.search(r"^Results: outputs/\S+$", main_job.out, re.M)
     assert "USDT" not in main_job.out + main_job.err
     markdown = (main_job.folder / "comparison.md").read_text()
     assert "| Variant | Latency | Speedup |" in markdown

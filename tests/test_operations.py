@@ -19,14 +19,15 @@ import pytest
 from cli import PEAKS, QUICK, ROOT, in_process
 from conftest import Shared
 
-from harness.configuration import compose as library
+from harness.configuration import compose
+from harness.configuration.folders import options
 from harness.configuration.operation import DTYPES, MODES
 from harness.configuration.schema import parse
 from harness.execution.messages import Message, Task, Warnings
 from harness.execution.sampling import record
 from harness.results.measurement import Measurement
 
-OPS = [name for name in library.names() if "/" not in name]
+OPS = [name for name in options("op", []) if "/" not in name]
 SHORT = (
     "latency.processes=1", "latency.max_processes=1", "latency.seconds=0.001", "profile.active=1", "worker.threads=1",
     *PEAKS,
@@ -38,7 +39,7 @@ WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for d
 
 @cache
 def configuration(op: str) -> dict[str, Any]:
-    return library.composed([f"op={op}", *SHORT])
+    return compose.composed([f"op={op}", *SHORT])
 
 
 def settings(op: str, mode: str, dtype: str, device: str) -> dict[str, Any]:

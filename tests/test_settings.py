@@ -22,8 +22,9 @@ from harness.configuration.command_line import exit_status
 from harness.configuration.compose import composed
 from harness.configuration.devices import library
 from harness.configuration.errors import UsageError
+from harness.configuration.folders import directory
 from harness.configuration.operation import DTYPES, CaseKey
-from harness.configuration.schema import Configuration, directory, parse
+from harness.configuration.schema import Configuration, parse
 from harness.configuration.settings import LatencySettings, Settings, check
 
 WITHOUT_A_LINE = {"op", "devices", "roofline.chips", "roofline.source"}  # sections of their own; of a device's file

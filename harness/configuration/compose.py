@@ -1,4 +1,4 @@
-"""Composing: a configuration from overrides, without a command line, and what the folders of configuration offer."""
+"""Composing: a configuration from overrides, without a command line, and what of the folders is not used."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, flag_override
 
 from harness.configuration.errors import UsageError
+from harness.configuration.folders import config_dirs, directory
 from harness.configuration.hydra_private import as_usage_error, isolated
-from harness.configuration.overrides import as_written, config_dirs, quoted
-from harness.configuration.schema import directory, resolved
+from harness.configuration.overrides import as_written, key_of, quoted
+from harness.configuration.schema import resolved
 
 log = logging.getLogger("harness")
-
-
-def names(folder: Path | None = None) -> list[str]:
-    """The options of the group `op`, such as rmsnorm and large/rmsnorm; `folder` is a further one of configuration."""
-    groups = [base / "op" for base in (directory(), folder) if base is not None]
-    return sorted({str(path.relative_to(group).with_suffix("")) for group in groups for path in group.rglob("*.yaml")})
 
 
 def composed(
@@ -48,16 +43,12 @@ def explained(error: Exception, arguments: Sequence[str]) -> UsageError:
     Some of Hydra's messages name none. Then each argument is tried by itself.
     """
     folders = [folder for folder in config_dirs(arguments) if folder.is_dir()]
-    wrong = as_usage_error(error, folders)
+    wrong = as_usage_error(error, arguments, folders)
     given = [argument for argument in arguments if not argument.startswith("-") and Path(argument) not in folders]
-    if isinstance(error, UsageError) or any(_key(argument) in str(wrong) for argument in given):
+    if isinstance(error, UsageError) or any(key_of(argument) in str(wrong) for argument in given):
         return wrong
     culprits = [argument for argument in given if _refused(argument, folders)]
     return UsageError(f"{' '.join(culprits or given)}: {wrong}")
-
-
-def _key(argument: str) -> str:
-    return argument.partition("=")[0].lstrip("+~").partition("@")[0] or argument
 
 
 def _refused(argument: str, folders: Sequence[Path]) -> bool:
@@ -105,4 +96,4 @@ def _compose(overrides: Sequence[str], folders: Sequence[Path]) -> DictConfig:
             with initialize_config_dir(str(directory()), job_name="harness", version_base="1.3"):
                 return compose("config", searched, return_hydra_config=True)
         except Exception as error:
-            raise as_usage_error(error, folders) from error
+            raise as_usage_error(error, overrides, folders) from error

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.configuration.overrides import config_dirs
-from harness.configuration.schema import directory
+from harness.configuration.folders import config_dirs, directory, options
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -35,16 +34,16 @@ def wanted(arguments: Sequence[str]) -> bool:
 
 def text(arguments: Sequence[str]) -> str:
     """The help, with the operations of a --config-dir among the others."""
-    folders = [directory(), *(folder for folder in config_dirs(arguments) if folder.is_dir())]
-    groups = sorted({path.parent.name for folder in folders for path in folder.glob("*/*.yaml")} - {"op", "hydra"})
+    folders = config_dirs(arguments)
+    named = {path.parent.name for folder in (directory(), *folders) for path in folder.glob("*/*.yaml")}
+    groups = sorted(named - {"op", "hydra"})
+    operations = options("op", folders)
+    large = [name for name in operations if name.startswith("large/")]
     sections = [
         ("Examples", EXAMPLES),
-        ("Operations: op=NAME", _wrapped(_options(folders, "op"))),
-        (
-            "Operations at the size of real models",
-            _wrapped([f"large/{name}" for name in _options(folders, "op/large")]),
-        ),
-        ("Groups: GROUP=OPTION", "\n".join(f"{group}: {', '.join(_options(folders, group))}" for group in groups)),
+        ("Operations: op=NAME", _wrapped([name for name in operations if name not in large])),
+        ("Operations at the size of real models", _wrapped(large)),
+        ("Groups: GROUP=OPTION", "\n".join(f"{group}: {', '.join(options(group, folders))}" for group in groups)),
         ("Keys: KEY=VALUE", _keys(directory() / "config.yaml")),
         *(
             (f"Keys of {group}: {group}.KEY=VALUE", _keys(directory() / group / "default.yaml"))
@@ -54,10 +53,6 @@ def text(arguments: Sequence[str]) -> str:
     ]
     parts = [f"== {title} ==\n{body.rstrip()}" for title, body in sections if body]
     return "\n\n".join([HEADER, *parts, FOOTER])
-
-
-def _options(folders: Sequence[Path], group: str) -> list[str]:
-    return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
 
 
 def _keys(path: Path) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +21,8 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from yaml import YAMLError
 
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
+from harness.configuration.folders import options
+from harness.configuration.overrides import assignment, key_of
 
 FULL_ERROR = "HYDRA_FULL_ERROR"  # set to 1, hydra.main raises errors instead of printing them over several lines
 SINGLETONS = ("hydra.core.global_hydra:GlobalHydra", "hydra.version:VersionBase", "hydra.core.utils:JobRuntime")
@@ -32,6 +34,7 @@ AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.*)'$", re.MULTILINE)
 NO_NUMBER = re.compile(r"Value '(.*)' of type '\w+' could not be converted to (Integer|Float)$")
 IN_FILE = re.compile(r"In '([^']+)': ")
 NOT_TEXT = re.compile(r"^(?:Key (.*) \(\w+\) is incompatible|Incompatible key type)", re.MULTILINE)
+OPEN = re.compile(r"""["'\[\](){}\\$`]""")  # what a value may hold that is more than a plain text
 NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d+)([eE][-+]?\d+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
 
 
@@ -40,12 +43,6 @@ def full_errors_wanted() -> bool:
     wanted = os.environ.get(FULL_ERROR) == "1"
     os.environ[FULL_ERROR] = "1"
     return wanted
-
-
-def as_program(job: Callable[..., None]) -> Callable[..., None]:
-    """The job as a function of the program itself; else Hydra names logs and runs after the module of `job`."""
-    job.__module__ = "__main__"
-    return job
 
 
 @contextlib.contextmanager
@@ -89,10 +86,11 @@ def _split(paths: tuple[str, ...]) -> list[list[str]]:
     return [path.split(":") for path in paths]
 
 
-def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError:
+def as_usage_error(error: Exception, arguments: Sequence[str] = (), folders: Sequence[Path] = ()) -> UsageError:
     """An error of Hydra or OmegaConf as one line; the first line of the message if its form is not known.
 
-    `folders` are the user's own folders of configuration, which are searched for the key at fault.
+    The key at fault is looked for among the `arguments` that were composed, and in `folders`, the user's own folders of
+    configuration.
     """
     if isinstance(error, YAMLError):
         return UsageError(f"{' '.join(str(error).split())}: not valid YAML")
@@ -101,12 +99,9 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
         if isinstance(raised, UsageError):
             return raised
         if isinstance(raised, OverrideParseException):
-            written = one_line(raised.override) if raised.override else "an empty argument"
-            hint = "; a bracket or a quote is left open, or something needs quotes" if "=" in written else ""
-            return UsageError(f"{written}: cannot be read as key=value{hint}")
+            return _unreadable(raised.override or "")
         if isinstance(raised, MissingConfigException) and raised.options is not None:
-            group, _, name = str(raised.missing_cfg_file).rpartition("/")
-            return _unknown_option(group, name, raised.options, folders)
+            return _unknown_option(str(raised.missing_cfg_file), raised.options, arguments, folders)
     not_text = NOT_TEXT.search(f"{error}\n{cause}")
     if not_text:
         file = IN_FILE.match(str(error))
@@ -127,9 +122,27 @@ def as_usage_error(error: Exception, folders: Sequence[Path] = ()) -> UsageError
     return UsageError(text)
 
 
-def _unknown_option(group: str, name: str, options: Sequence[str], folders: Sequence[Path]) -> UsageError:
-    """An option that there is not; or that is in the folder `conf`, where none was named by --config-dir."""
-    error = unknown(group, name, options)
+def _unreadable(argument: str) -> UsageError:
+    """An argument that is not of Hydra's grammar, and how its value would be."""
+    written = one_line(argument) if argument else "an empty argument"
+    key, equals, value = written.partition("=")
+    hint = ""
+    if OPEN.search(value):
+        hint = "; a bracket or a quote is left open, or something needs quotes"
+    elif equals:
+        hint = f'; put the value in quotes, "{assignment(key, value)}"'
+    return UsageError(f"{written}: cannot be read as key=value{hint}")
+
+
+def _unknown_option(file: str, known: Sequence[str], arguments: Sequence[str], folders: Sequence[Path]) -> UsageError:
+    """An option that there is not; or that is in the folder `conf`, where none was named by --config-dir.
+
+    `file` is the group and the option, such as op/large/rmsnorm, which an argument divides into op=large/rmsnorm.
+    """
+    groups = [key_of(argument) for argument in arguments]
+    group = next((group for group in groups if file.startswith(f"{group}/")), file.rpartition("/")[0])
+    name = file.removeprefix(f"{group}/")
+    error = unknown(group, name, {*known, *options(group, folders)} if "/" in name else known)
     own = Path("conf") / group / f"{name}.yaml"
     if folders or not own.is_file():
         return error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import math
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
-from harness.configuration.errors import UsageError, one_line
+from harness.configuration.errors import UsageError, nearest, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -213,7 +212,6 @@ def _missing_attribute(path: str) -> str:
         except BaseException as error:
             return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
-        near = difflib.get_close_matches(parts[end], offered, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = nearest(parts[end], offered)
         return f"{module.__name__} has no {parts[end]}; {hint}it has: {', '.join(sorted(offered)) or 'none'}"
     return "cannot be imported"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)  # reads as itself, without quotes
 RESERVED = ("null", "true", "false", "nan", "inf")
@@ -20,6 +18,11 @@ def quoted(text: object) -> str:
         return plain
     escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", plain).replace("'", "\\'")  # a backslash counts before a quote alone
     return f"'{escaped}'"
+
+
+def key_of(argument: str) -> str:
+    """The key of an override, without what Hydra's grammar puts around it; the argument itself if it has none."""
+    return argument.partition("=")[0].lstrip("+~").partition("@")[0] or argument
 
 
 def assignment(key: str, value: object) -> str:
@@ -40,19 +43,3 @@ def as_written(argument: str) -> str:
 
 def _literal(word: str) -> str:
     return f"'{word}'" if LITERAL.fullmatch(word) and not re.fullmatch(r"0|[1-9]\d*", word) else word
-
-
-def config_flags(arguments: Sequence[str]) -> list[str]:
-    """The flags of a command line that name folders of configuration."""
-    return [f"--config-dir={folder}" for folder in config_dirs(arguments)]
-
-
-def config_dirs(arguments: Sequence[str]) -> list[Path]:
-    """The folders that --config-dir names on a command line."""
-    folders = []
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=False):
-        if flag in ("--config-dir", "-cd") and value:
-            folders.append(Path(value))
-        elif flag.startswith(("--config-dir=", "-cd=")):
-            folders.append(Path(flag.partition("=")[2]))
-    return folders

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from hydra.core.config_store import ConfigStore
@@ -60,12 +59,6 @@ def _schema() -> DictConfig:
 
 
 ConfigStore.instance().store(name="schema", node=_schema())
-
-
-def directory() -> Path:
-    """The folder of the configuration: inside the package when installed, next to it in a checkout."""
-    installed = Path(__file__).parent / "conf"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "conf"
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:
