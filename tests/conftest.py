@@ -7,12 +7,14 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import neuroncore
 import pytest
 from cli import ROOT, SHORT, Ran, run
+from core_process import on_simulation
 from filelock import FileLock
 
 Result = TypeVar("Result")
@@ -84,6 +86,12 @@ def main_job(shared: Shared) -> Ran:
         return ran
 
     return shared("main_job", make)
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Callable[..., Any]:
+    """`core(script, **switches)` is what a script answers in a process that has the simulated NeuronCore."""
+    return partial(on_simulation, folder=tmp_path)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/ApproximateClock.h>
+#include <c10/util/hash.h>
 
 #include <unistd.h>
 
@@ -16,27 +17,110 @@
 namespace neuroncore {
 
 constexpr int64_t kLaunchLatency = 5'000;  // ns from the host's call to the core's start, if the core is idle
+constexpr int64_t kIdle = 3'000;           // ns without work after which a core is throttled
+constexpr double kShortest = 0.1;          // of its cost, however large the jitter
+
+namespace {
+
+std::mutex error_mutex;
+std::string error_left;
+
+void spin_until(int64_t target) {
+  while (c10::getTimeSinceEpoch() < target) {
+  }
+}
+
+}  // namespace
+
+void leave_error(const std::string& message) {
+  std::lock_guard lock(error_mutex);
+  error_left = message;
+}
 
 void open_core() {
   TORCH_CHECK(!switches.absent, "NEURON_RT: nrt_init failed: no Neuron device found");
   TORCH_CHECK(!switches.busy, "NEURON_RT: nrt_init failed to acquire core 0: it is in use by another process");
   static const auto opened_in = getpid();
   TORCH_CHECK(getpid() == opened_in, "NEURON_RT: core 0 was opened before a fork; start processes with spawn");
+  std::string error;
+  {
+    std::lock_guard lock(error_mutex);
+    error.swap(error_left);
+  }
+  TORCH_CHECK(error.empty(), error);
 }
 
-void Timeline::execute(const std::string& kernel) {
-  Execution run{kernel};
-  run.bind = c10::getTimeSinceEpoch();
+void Loader::load(const Neff& neff) {
+  if (!build) {
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
-    const auto call = calls_[kernel]++;
-    const auto known = switches.costs.find(kernel);
-    const auto cost =
-        known == switches.costs.end() ? switches.default_cost : known->second[call % known->second.size()];
-    run.schedule = c10::getTimeSinceEpoch();
-    run.start = std::max(run.schedule + kLaunchLatency, free_at_);
-    run.end = free_at_ = run.start + std::llround(cost * 1000);
+    if (!loaded_.insert(neff.id).second) {
+      return;
+    }
   }
+  build(neff);
+}
+
+void Timeline::execute(const Neff& neff, bool joins) {
+  spin_until(c10::getTimeSinceEpoch() + std::llround(switches.dispatch * 1000));
+  Execution run{neff.kernel};
+  run.bind = c10::getTimeSinceEpoch();
+  Recorder::launched(run);
+  std::lock_guard lock(mutex_);
+  const auto own = cost(neff.kernel);
+  if (joins && switches.join > 1) {
+    waiting_.push_back({neff, own, std::move(run)});
+    if (waiting_.size() == switches.join) {
+      submit_waiting();
+    }
+    return;
+  }
+  submit_waiting();
+  submit(neff, own, std::move(run));
+}
+
+int64_t Timeline::cost(const std::string& kernel) {
+  const auto call = calls_[kernel]++;
+  const auto known = switches.costs.find(kernel);
+  const auto us = known == switches.costs.end() ? switches.default_cost : known->second[call % known->second.size()];
+  return std::llround(us * 1000);
+}
+
+// A group takes as long as its longest operator, and belongs to the last.
+void Timeline::submit_waiting() {
+  if (waiting_.empty()) {
+    return;
+  }
+  auto [joined, longest, run] = waiting_.back();
+  for (size_t i = waiting_.size() - 1; i-- > 0;) {
+    joined.kernel = waiting_[i].neff.kernel + " + " + joined.kernel;
+    joined.id = c10::hash_combine(joined.id, waiting_[i].neff.id);
+    longest = std::max(longest, waiting_[i].cost);
+  }
+  waiting_.clear();
+  run.kernel = joined.kernel;
+  run.bind = c10::getTimeSinceEpoch();
+  submit(joined, longest, std::move(run));
+}
+
+void Timeline::submit(const Neff& neff, int64_t cost, Execution run) {
+  run.schedule = c10::getTimeSinceEpoch();
+  run.start = std::max(run.schedule + kLaunchLatency, free_at_);
+  run.throttled = switches.throttle != 1 && run.start - free_at_ > kIdle;
+  double length = static_cast<double>(cost) * (run.throttled ? switches.throttle : 1);
+  if (switches.jitter > 0) {
+    if (!random_) {
+      random_ = std::make_unique<std::mt19937_64>(switches.seed);
+    }
+    length *= std::max(kShortest, std::normal_distribution(1.0, switches.jitter)(*random_));
+  }
+  if (executed_.insert(neff.id).second) {
+    length += switches.first_execution * 1000;
+  }
+  run.end = free_at_ = run.start + std::llround(length);
+  run.flow = ++submissions_;
   run.scheduled = c10::getTimeSinceEpoch();
   recorder.executed(std::move(run));
 }
@@ -53,12 +137,16 @@ int64_t Timeline::free_at() {
 
 void Timeline::synchronize() {
   constexpr int64_t kOversleep = 200'000;  // a sleep ends this late at worst: spin through the rest
-  const auto target = free_at();
+  int64_t target;
+  {
+    std::lock_guard lock(mutex_);
+    submit_waiting();
+    target = free_at_;
+  }
   if (auto left = target - c10::getTimeSinceEpoch(); left > kOversleep) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(left - kOversleep));
   }
-  while (c10::getTimeSinceEpoch() < target) {
-  }
+  spin_until(target);
   recorder.synchronized();
 }
 

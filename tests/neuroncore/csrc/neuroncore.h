@@ -6,8 +6,10 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,31 +26,78 @@ struct Switches {
   std::map<std::string, std::vector<double>> costs;  // µs; the calls of a kernel take its costs in turn
   double default_cost = 0;
   std::set<std::string> fallbacks;
+  double jitter = 0;  // relative standard deviation of an execution's time
+  uint64_t seed = 0;
+  double dispatch = 0;         // µs of the host, busy, for each dispatch
+  double first_execution = 0;  // µs of the device in addition, at a NEFF's first execution
+  double throttle = 1;         // factor on the time of an execution that follows an idle core
+  size_t join = 1;             // consecutive operators that become one execution
+  int physical_cores = 1;      // of the logical core
+  bool flow_ids = true;        // whether a trace says which submission an execution belongs to
 };
 inline Switches switches;
 
-// Raises what the Neuron runtime raises if there is no core, or if another process holds it.
+// Raises what the Neuron runtime raises if there is no core, if another process holds it, or if a compile that
+// failed has left an error behind.
 void open_core();
+
+// Leaves an error behind, which the next operation raises.
+void leave_error(const std::string& message);
+
+// A program of the core: an operator for one set of shapes, or a compiled graph.
+struct Neff {
+  std::string kernel;  // what its cost is listed by
+  uint64_t id;
+};
+
+// The eager NEFFs that this process has loaded. `build` is called for each that it has not, before its first execution.
+class Loader {
+ public:
+  void load(const Neff& neff);
+  std::function<void(const Neff&)> build;
+
+ private:
+  std::mutex mutex_;
+  std::set<uint64_t> loaded_;
+};
+inline auto& loader = *new Loader;  // never destroyed: `build` is Python's
 
 struct Execution {
   std::string kernel;
   uint64_t correlation;  // of the CPU operator that launched it
   int32_t thread;
   int64_t bind, schedule, scheduled, start, end;  // ns since the epoch, the profiler's clock
+  uint32_t flow;                                  // number of the submission
+  bool throttled;
 };
 
-// The core's timeline: executions queue up and run one after the other, each for its fixed cost.
+// The core's timeline: executions queue up and run one after the other, each for its cost. Operators that are to be
+// joined wait for the last of their group, or for the host to wait for them.
 class Timeline {
  public:
-  void execute(const std::string& kernel);
+  void execute(const Neff& neff, bool joins = false);
   void synchronize();
   int64_t free_at();
   std::map<std::string, size_t> calls();  // by kernel
 
  private:
+  int64_t cost(const std::string& kernel);
+  void submit(const Neff& neff, int64_t cost, Execution run);
+  void submit_waiting();
+
   std::mutex mutex_;
   std::map<std::string, size_t> calls_;
+  std::set<uint64_t> executed_;
+  std::unique_ptr<std::mt19937_64> random_;
   int64_t free_at_ = 0;
+  uint32_t submissions_ = 0;
+
+  struct Waiting {
+    Neff neff;
+    int64_t cost;
+    Execution run;
+  };
+  std::vector<Waiting> waiting_;
 };
 inline Timeline timeline;
 
@@ -58,8 +107,10 @@ class Recorder {
  public:
   void start();
   std::vector<Execution> stop();
+  static void launched(Execution& execution);  // notes the operator and the thread that launch it now
   void executed(Execution execution);
   void synchronized();
+  std::vector<Execution> captured();  // by the profile that ended last
 
  private:
   std::mutex mutex_;

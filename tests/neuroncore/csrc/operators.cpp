@@ -7,6 +7,7 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/record_function.h>
+#include <c10/util/hash.h>
 #include <torch/library.h>
 
 namespace neuroncore {
@@ -93,19 +94,41 @@ class HostViews {
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
 };
 
-// Accounts for one operator: an execution of the core, or a wait for it if the host takes over.
-void account(const std::string& name) {
+// Accounts for one operator: an execution of the core, or a wait for it if the host takes over. It is compiled anew
+// for every `signature`, as `extend` makes it of the tensors that it is called with.
+void account(const std::string& name, size_t signature) {
   if (in_graph) {
     return;
   }
   const bool falls_back = switches.fallbacks.count(name) != 0;
   if (!falls_back) {
-    timeline.execute(name);
+    const Neff neff{name, c10::hash_combine(signature, std::hash<std::string>()(name))};
+    loader.load(neff);
+    timeline.execute(neff, true);
   } else {
     timeline.synchronize();
   }
   std::lock_guard lock(tracking.mutex);
   (falls_back ? tracking.fallen_back : tracking.executed).insert(name);
+}
+
+size_t extend(size_t signature, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return c10::hash_combine(signature, 0);
+  }
+  signature = c10::hash_combine(signature, static_cast<size_t>(tensor.scalar_type()));
+  for (const auto size : tensor.sizes()) {
+    signature = c10::hash_combine(signature, static_cast<size_t>(size));
+  }
+  return c10::hash_combine(signature, static_cast<size_t>(tensor.dim()));
+}
+
+size_t signature_of(std::initializer_list<at::Tensor> tensors) {
+  size_t signature = 0;
+  for (const auto& tensor : tensors) {
+    signature = extend(signature, tensor);
+  }
+  return signature;
 }
 
 bool is_execution(const c10::FunctionSchema& schema) {
@@ -143,11 +166,22 @@ c10::IValue map_tensors(const c10::IValue& value, const Function& function) {
   return value;
 }
 
+size_t signature_of(c10::ArrayRef<c10::IValue> arguments) {
+  size_t signature = 0;
+  for (const auto& value : arguments) {
+    map_tensors(value, [&](const at::Tensor& tensor) {
+      signature = extend(signature, tensor);
+      return tensor;
+    });
+  }
+  return signature;
+}
+
 void run(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   open_core();
   const auto& schema = op.schema();
   if (is_execution(schema)) {
-    account(schema.name());
+    account(schema.name(), signature_of(torch::jit::last(*stack, schema.arguments().size())));
   }
   if (returns_number(schema) && !in_graph) {
     timeline.synchronize();  // the host needs the value
@@ -182,8 +216,9 @@ void run(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* 
 }
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool) {
+  open_core();
   if (on_core(self) && on_core(source)) {
-    account("aten::copy_");
+    account("aten::copy_", signature_of({self, source}));
   } else if (!on_core(self) && !in_graph) {
     timeline.synchronize();  // a copy to the host waits for its source
   }
@@ -207,7 +242,7 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
 std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& grad, const at::Tensor& input,
                                                      c10::IntArrayRef shape, const at::Tensor& rstd,
                                                      const std::optional<at::Tensor>& weight, std::array<bool, 2>) {
-  account("aten::_fused_rms_norm_backward");
+  account("aten::_fused_rms_norm_backward", signature_of({grad, input}));
   at::DisableRecordFunctionGuard unseen;
   HostViews views;
   const auto scale = views.of(rstd), normed = views.of(input) * scale, upstream = views.of(grad).to(scale.dtype());

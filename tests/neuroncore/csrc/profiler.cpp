@@ -15,7 +15,8 @@ using libkineto::GenericTraceActivity;
 
 thread_local std::vector<uint64_t> correlations;  // the operators open on this thread, the innermost last
 
-constexpr int32_t kHardwareLane = 0;
+// The physical cores of a logical one start a program one after the other, and end it within its time.
+constexpr int64_t kLater = 300, kEarlier = 100;  // ns
 
 }  // namespace
 
@@ -30,12 +31,20 @@ void Recorder::start() {
 std::vector<Execution> Recorder::stop() {
   std::lock_guard lock(mutex_);
   recording_ = false;
-  return std::move(kept_);
+  return kept_;
+}
+
+std::vector<Execution> Recorder::captured() {
+  std::lock_guard lock(mutex_);
+  return kept_;
+}
+
+void Recorder::launched(Execution& execution) {
+  execution.correlation = correlations.empty() ? 0 : correlations.back();
+  execution.thread = libkineto::systemThreadId();
 }
 
 void Recorder::executed(Execution execution) {
-  execution.correlation = correlations.empty() ? 0 : correlations.back();
-  execution.thread = libkineto::systemThreadId();
   std::lock_guard lock(mutex_);
   if (recording_) {
     running_.push_back(std::move(execution));
@@ -73,8 +82,9 @@ class Session final : public libkineto::IActivityProfilerSession {
       const auto* op = linked(static_cast<int32_t>(run.correlation));
       add(logger, ActivityType::PRIVATEUSE1_DRIVER, "nrta_tensor_bind", run, run.bind, run.schedule, op);
       add(logger, ActivityType::PRIVATEUSE1_RUNTIME, "nrta_execute_schedule", run, run.schedule, run.scheduled, op);
-      if (correlate_) {
-        add(logger, ActivityType::CONCURRENT_KERNEL, "nc_exec_running: " + run.kernel, run, run.start, run.end, op);
+      for (int32_t core = 0; correlate_ && core < switches.physical_cores; ++core) {
+        add(logger, ActivityType::CONCURRENT_KERNEL, "nc_exec_running: " + run.kernel, run, run.start + core * kLater,
+            std::max(run.start + core * kLater, run.end - core * kEarlier), op, core);
       }
     }
   }
@@ -83,7 +93,11 @@ class Session final : public libkineto::IActivityProfilerSession {
     return std::make_unique<libkineto::DeviceInfo>(libkineto::DeviceInfo{kCore.index(), 0, "neuron", "NeuronCore (simulated)"});
   }
   std::vector<libkineto::ResourceInfo> getResourceInfos() override {
-    return {{kHardwareLane, 0, kCore.index(), "neuron_hw/NC0:0"}};
+    std::vector<libkineto::ResourceInfo> lanes;
+    for (int32_t core = 0; core < switches.physical_cores; ++core) {
+      lanes.push_back({core, core, kCore.index(), "neuron_hw/NC0:" + std::to_string(core)});
+    }
+    return lanes;
   }
   std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override { return std::move(buffer_); }
 
@@ -96,21 +110,28 @@ class Session final : public libkineto::IActivityProfilerSession {
 
  private:
   void add(libkineto::ActivityLogger& logger, ActivityType type, const std::string& name, const Execution& run,
-           int64_t start, int64_t end, const libkineto::ITraceActivity* op) {
+           int64_t start, int64_t end, const libkineto::ITraceActivity* op, int32_t core = 0) {
     buffer_->emplace_activity(buffer_->span, type, name);
     auto& activity = *buffer_->activities.back();
     const bool on_core = type == ActivityType::CONCURRENT_KERNEL;
     activity.startTime = start;
     activity.endTime = end;
     activity.device = on_core ? kCore.index() : libkineto::processId();
-    activity.resource = on_core ? kHardwareLane : run.thread;
+    activity.resource = on_core ? core : run.thread;
     activity.threadId = run.thread;
     activity.id = static_cast<int32_t>(run.correlation);
     activity.linked = op;
     if (type != ActivityType::PRIVATEUSE1_DRIVER) {  // the arrow from the schedule to its execution
-      activity.flow.id = static_cast<uint32_t>(run.correlation);
+      activity.flow.id = run.flow;
       activity.flow.type = libkineto::kLinkAsyncCpuGpu;
       activity.flow.start = !on_core;
+      if (switches.flow_ids) {
+        activity.addMetadataQuoted("flow_id", std::to_string(run.flow));
+      }
+    }
+    if (on_core) {
+      activity.addMetadataQuoted("nc_idx", std::to_string(kCore.index()));
+      activity.addMetadataQuoted("pcore_idx", std::to_string(core));
     }
     logger.handleGenericActivity(activity);
   }

@@ -3,7 +3,7 @@
 import torch
 
 from . import _core, _device
-from ._switches import Switches
+from ._switches import Switches, physical_cores
 
 __version__ = "2.13.3.0+sim"
 
@@ -17,6 +17,14 @@ def _register() -> None:
     core.costs = switches.cost_table()
     core.default_cost = switches.default_cost
     core.fallbacks = switches.fallback_names()
+    core.jitter = switches.jitter
+    core.seed = switches.drawn_seed()
+    core.first_execution = switches.first_execution
+    core.dispatch = switches.dispatch
+    core.throttle = switches.throttle
+    core.join = switches.join
+    core.flow_ids = switches.flow_ids
+    core.physical_cores = physical_cores()
 
     torch.utils.rename_privateuse1_backend("neuron")
     _core.register_device()

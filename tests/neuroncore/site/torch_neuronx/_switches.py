@@ -37,6 +37,21 @@ class Switches:
     costs: dict[str, float | list[float]] = field(default_factory=dict)
     # The cost of a kernel that the table lacks.
     default_cost: float = 390.0
+    # The relative standard deviation of each execution's device time, which is normal about its cost.
+    jitter: float = 0.0
+    # Of the jitter; null draws one for each process, so that no two have the same.
+    seed: int | None = None
+    # Device time in µs that the first execution of a kernel or graph in a process takes in addition; of an operator
+    # that of each set of shapes.
+    first_execution: float = 0.0
+    # Host time in µs that each dispatch takes, busy.
+    dispatch: float = 0.0
+    # How many times as long an execution takes whose core has stood idle for more than 3 µs.
+    throttle: float = 1.0
+    # How many consecutive operators the runtime joins into one execution, unless the host waits before.
+    join: int = 1
+    # Whether the executions in a trace name their submission ("flow_id").
+    flow_ids: bool = True
     # Operators (["rsqrt"]) that eager mode silently runs on the CPU: no executions, but get_fallback_ops() tells.
     fallbacks: list[str] = field(default_factory=list)
     # torch.compile fails on every graph, which then raises, or runs eagerly without a word: see dynamo.py.
@@ -78,6 +93,15 @@ class Switches:
 
     def fallback_names(self) -> set[str]:
         return {name if "::" in name else f"aten::{name}" for name in self.fallbacks}
+
+    def drawn_seed(self) -> int:
+        """The seed, or else a new one."""
+        return int.from_bytes(os.urandom(8), "big") if self.seed is None else self.seed
+
+
+def physical_cores() -> int:
+    """Of the logical core, as NEURON_LOGICAL_NC_CONFIG says: 1 (the default here) or 2."""
+    return {"1": 1, "2": 2}[os.environ.get("NEURON_LOGICAL_NC_CONFIG", "1")]
 
 
 def _parse(text: str) -> object:

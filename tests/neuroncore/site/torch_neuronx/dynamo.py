@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from . import _core
 from ._switches import Switches
 
 metrics: dict[str, list[float]] = {"trace": [], "neff": []}
+_neffs = itertools.count()  # a number for each graph that is compiled
 
 # Every shape compiles anew: the second one must not be traced with symbolic sizes.
 torch._dynamo.config.automatic_dynamic_shapes = False
@@ -42,7 +44,8 @@ def neuron(graph: torch.fx.GraphModule, inputs: Sequence[object], *, mode=None, 
 def _compiler(kernel: str) -> Callable:
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable:
         started = time.perf_counter()
-        compiled = make_boxed_func(lambda *args: _core.run_graph(kernel, graph.forward, *args))
+        neff = next(_neffs)
+        compiled = make_boxed_func(lambda *args: _core.run_graph(kernel, neff, graph.forward, *args))
         metrics["neff"].append(time.perf_counter() - started)
         return compiled
 
