@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from harness.diff.runs import Pair, Run, flat
+from harness.diff.runs import Pair, Run
 from harness.report import formatting
+from harness.results import conditions
 from harness.results.statistics import MINIMUM_PROCESSES
-
-SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
-SAME_CPU = ("name", "cores", "threads")  # of a device that is the host, the environment lists these too
-IGNORED_VARIABLES = ("_DIR",)  # endings of those that only name folders
-MEASURED = "peaks."  # of a device: figures that differ from run to run on the same machine
 
 
 @dataclass(frozen=True)
@@ -50,8 +45,8 @@ def environment_differences(pairs: Sequence[Pair]) -> list[EnvironmentDifference
     for pair in pairs:
         if pair.old is None or pair.new is None:
             continue
-        before = _conditions(pair.old)
-        after = _conditions(pair.new)
+        before = conditions.of(pair.old.document)
+        after = conditions.of(pair.new.document)
         for key in dict.fromkeys([*before, *after]):
             old = before.get(key, "unset")
             new = after.get(key, "unset")
@@ -90,43 +85,8 @@ def _cases(count: int, total: int) -> str:
     return "" if count == total else f" (in {count} of {total} cases)"
 
 
-def _conditions(run: Run) -> dict[str, str]:
-    """Conditions that may change a latency, as texts by name."""
-    document = run.document
-    environment = dict(document["environment"])
-    variables = {f"variable {name}": value for name, value in environment.pop("variables", {}).items()}
-    memory = environment.pop("memory_bytes", None)
-    configured = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # listed as worker.env.NAME
-    on_host = not document["device"].get("accelerator")
-    values: dict[str, Any] = {
-        "harness": document["harness"],
-        **flat(environment),
-        **({"memory": formatting.size(memory)} if memory else {}),
-        **{
-            f"device {name}": value
-            for name, value in flat(document["device"]).items()
-            if not (on_host and name in SAME_CPU) and not name.startswith(MEASURED)
-        },
-        **{
-            name: value
-            for name, value in variables.items()
-            if name not in configured and not name.endswith(IGNORED_VARIABLES)
-        },
-        **{name: value for name, value in run.settings.items() if name.startswith(SETTINGS)},
-    }
-    return {name: _text(value) for name, value in values.items()}
-
-
 def _of_one_side(key: str, old: Run, new: Run) -> bool:
     """Whether it configures a variant that only one side has, which is reported as added or missing."""
     if not key.startswith("op.variants."):
         return False
     return not any(key.startswith(f"op.variants.{name}.") for name in old.variants.keys() & new.variants.keys())
-
-
-def _text(value: Any) -> str:
-    if value is None or value == {} or value == []:
-        return "unset"
-    if isinstance(value, Mapping):
-        return " ".join(f"{name}={inner}" for name, inner in value.items())
-    return str(value)

@@ -15,6 +15,7 @@ from harness.configuration.operation import CaseKey
 from harness.report import formatting
 from harness.results import storage
 from harness.results.comparison import Comparison
+from harness.results.conditions import flat
 from harness.results.entry import Entry
 from harness.results.measurement import OK
 from harness.results.storage import Document
@@ -74,15 +75,6 @@ def read(path: Path) -> list[Run]:
             raise UsageError(f"{path}: no {storage.FILE} there or one folder below; name a run's folder or a sweep's")
         return [_run(path) for path in paths]
     return [_run(path / storage.FILE if path.is_dir() else path)]
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, by dotted key."""
-    values: dict[str, Any] = {}
-    for name, value in settings.items():
-        key = f"{prefix}{name}"
-        values |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
-    return values
 
 
 def pair(old: Sequence[Run], new: Sequence[Run]) -> list[Pair]:
