@@ -20,6 +20,8 @@ from harness.configuration.devices import library
 from harness.devices import candidates
 from harness.devices.neuron import _accepted
 from harness.execution.process import start_method
+from harness.measure import trace
+from harness.report.charts.timeline import typical
 
 TABLE = {  # calls and device time per call of the variant, µs
     "naive": {
@@ -143,6 +145,44 @@ def test_engine_activity_joins_the_tables_in_each_shape_of_summary(healthy: Ran)
     assert all(measurement["engines"]["mfu_pct"] == 0.01 for measurement in healthy.results["measurements"])
     raw = healthy.folder / "traces" / "naive" / "neuron-explorer-summary.txt"
     assert json.loads(raw.read_text())
+
+
+@pytest.fixture(scope="module", params=["flow", pytest.param("submission", marks=pytest.mark.slow)])
+def two_cores(request: pytest.FixtureRequest, shared: Shared) -> Ran:
+    """A run on a logical core of two physical ones, whose traces name the flow of an execution or not."""
+
+    def make(folder: Path) -> Ran:
+        names_flow = request.param == "flow"
+        return on_core(cwd=folder, flow_ids=names_flow, NEURON_LOGICAL_NC_CONFIG="2")
+
+    return shared(f"two-cores-{request.param}", make)
+
+
+def test_an_execution_on_two_physical_cores_counts_once(two_cores: Ran) -> None:
+    """In numbers, in times, and on the lanes of the timeline, though the trace itself shows both cores."""
+    assert two_cores.status == 0, two_cores.err
+    for variant, row in two_cores.rows.items():
+        ran = [event for event in events(two_cores, variant) if event["name"].startswith("nc_exec_running")]
+        assert len({event["tid"] for event in ran}) == 2, "the hardware shows both"
+        assert int(row["operator_calls"]) == int(row["device_executions"]) == CALLS[variant]
+        assert float(row["runtime_schedules"]) == CALLS[variant]
+        assert float(row["device_time_us"]) == pytest.approx(TOTAL[variant], abs=0.01)
+        assert float(row["device_busy_us"]) == pytest.approx(TOTAL[variant], abs=0.1)
+        call = typical(trace.from_file(two_cores.folder / "traces" / variant / "trace.json"))
+        assert call is not None
+        assert len(call.device) == 1
+        assert len(call.executions) == CALLS[variant]
+
+
+def test_operators_that_the_runtime_joins_are_counted_as_they_ran(tmp_path: Path) -> None:
+    """Six operators in three executions: nothing takes their numbers to be equal."""
+    ran = on_core(cwd=tmp_path, join=2)
+    assert ran.status == 0, ran.err
+    naive, compiled = ran.rows["naive"], ran.rows["compiled"]
+    assert (naive["device_executions"], naive["operator_calls"], naive["host_dispatches"]) == ("3", "3", "6.0")
+    assert (compiled["device_executions"], compiled["operator_calls"]) == ("1", "1")
+    assert float(naive["device_time_us"]) == pytest.approx(412.6 + 391.4 + 388.2, abs=0.3)
+    assert "compiled does in one device execution what naive does in three" in ran.out
 
 
 @pytest.mark.slow

@@ -93,6 +93,43 @@ def test_devices_side_by_side_are_each_busy() -> None:
     assert (found.device_busy_us, found.device_span_us, found.device_gap_us) == (3, 5, 2)
 
 
+def physical(core: int, start: int, end: int, flow: str = "", link: int = 7) -> Event:
+    """What Neuron's hardware reports of one physical core."""
+    return Event(f"{trace.PER_CORE}: graph", trace.DEVICE, start, end, (0, core), 0, link, flow=flow)
+
+
+def spans(events: list[Event]) -> list[tuple[int, int]]:
+    """Starts and ends of the executions after those of physical cores were merged."""
+    return sorted((event.start, event.end) for event in trace.merged(events))
+
+
+@pytest.mark.parametrize("flows", [("1", "2"), ("1", "1"), ("", "")], ids=["own flow", "one flow", "no flow"])
+def test_executions_of_physical_cores_are_one_for_each_submission(flows: tuple[str, str]) -> None:
+    """Two submissions of one operator, whose parts on the second core start later and end earlier or later."""
+    first, second = flows
+    ran = [
+        physical(0, 100, 200, first),
+        physical(1, 110, 190, first),
+        physical(0, 300, 400, second),
+        physical(1, 305, 410, second),
+    ]
+    for order in itertools.permutations(ran):
+        assert spans(list(order)) == [(100, 200), (300, 410)]
+    assert {event.lane for event in trace.merged(ran)} == {(0, 0)}, "and stay on one lane"
+
+
+def test_executions_that_cannot_be_matched_stay_as_they_are() -> None:
+    ran = [physical(0, 100, 200), physical(1, 110, 190), physical(0, 300, 400)]
+    assert len(trace.merged(ran)) == 3
+    assert len(trace.merged([physical(0, 1, 2, link=0), physical(1, 1, 2, link=0)])) == 2, "of no known operator"
+    assert len(trace.merged([physical(0, 1, 2, link=1), physical(1, 1, 2, link=2)])) == 2, "of two operators"
+
+
+def test_kernels_that_overlap_on_two_streams_are_two(cuda: list[Event]) -> None:
+    assert trace.merged(cuda) == cuda
+    assert len(trace.merged([kernel(0, 5, link=3), kernel(0, 5, stream=1, link=3)])) == 2
+
+
 def test_what_a_trace_does_not_tell_is_not_zero(neuron: list[Event]) -> None:
     host = [event for event in neuron if event.kind not in (trace.DEVICE, trace.RUNTIME)]
     found = analysed(host)

@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import tempfile
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ TRACE = "trace.json"
 OPERATOR, ANNOTATION, RUNTIME, DEVICE, MEMORY = "operator", "annotation", "runtime", "device", "memory"
 
 SPANS_AND_INSTANTS = ("X", "i")
+
+START = attrgetter("start")
+PER_CORE = "nc_exec_running"  # Neuron's hardware executions, one for each physical core of a logical one
 
 # The categories of Kineto's trace files, which are its activities' names
 KINDS = {
@@ -46,6 +51,7 @@ class Event:
     id: int  # of an operator: what its device work is linked by
     link: int  # of device work and runtime calls: the operator that launched them; 0: not known
     bytes: int = 0
+    flow: str = ""  # of device work: the submission that it belongs to, if the trace names it
 
     @property
     def duration(self) -> int:
@@ -61,7 +67,8 @@ def folder_name(variant: str) -> str:
 def from_file(path: Path) -> list[Event]:
     """Events of a trace file in Chrome trace format, as Kineto writes it: by start, an outer one before its inner ones.
 
-    Raises OSError if the file cannot be read, and ValueError or KeyError if it is no such trace.
+    Executions of physical cores are merged. Raises OSError if the file cannot be read, and ValueError or KeyError if it
+    is no such trace.
     """
     names: dict[str, str] = {}  # a trace has many events and few names and lanes
     lanes: dict[tuple[Any, Any], tuple[Any, Any]] = {}
@@ -81,10 +88,42 @@ def from_file(path: Path) -> list[Event]:
         return Event(
             names.setdefault(name, name), kind, start, end, lanes.setdefault(lane, lane),
             0 if launched else external, external if launched else 0, int(arguments.get("Bytes", 0)),
+            str(arguments.get("flow_id", "")),
         )  # fmt: skip
 
     trace = json.loads(path.read_text(encoding="utf-8"), object_hook=converted)
-    return _ordered([event for event in trace["traceEvents"] if type(event) is Event])
+    return _ordered(merged([event for event in trace["traceEvents"] if type(event) is Event]))
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """Events in which what was submitted to a logical core of Neuron is one execution, from first start to last end.
+
+    Its physical cores run their parts side by side, and the hardware reports each. The n-th executions of all cores
+    that have one flow, or one operator where the trace names no flow, are one; if the cores ran unequal numbers, which
+    belong together is not known, and they stay as they are.
+    """
+    kept: list[Event] = []
+    submitted: dict[Hashable, dict[Any, list[Event]]] = defaultdict(lambda: defaultdict(list))
+    for event in events:
+        origin = event.flow or event.link
+        if event.kind == DEVICE and event.name.startswith(PER_CORE) and origin:
+            submitted[origin, event.name][event.lane].append(event)
+        else:
+            kept.append(event)
+    for cores in submitted.values():
+        parts = [sorted(core, key=START) for _, core in sorted(cores.items(), key=lambda item: str(item[0]))]
+        if len(set(map(len, parts))) == 1:
+            kept += map(_united, zip(*parts, strict=True))
+        else:
+            kept += [event for core in parts for event in core]
+    return kept
+
+
+def _united(parts: tuple[Event, ...]) -> Event:
+    """On the lane of the first core."""
+    if len(parts) == 1:
+        return parts[0]
+    return replace(parts[0], start=min(event.start for event in parts), end=max(event.end for event in parts))
 
 
 def repair(path: Path) -> None:
@@ -124,5 +163,5 @@ def calls(events: list[Event]) -> list[Event]:
 def _ordered(events: list[Event]) -> list[Event]:
     # two stable sorts of events that are almost in order take less than one by a pair
     events.sort(key=attrgetter("end"), reverse=True)
-    events.sort(key=attrgetter("start"))
+    events.sort(key=START)
     return events
