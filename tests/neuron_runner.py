@@ -32,9 +32,11 @@ def of_package(variables: dict[str, str], *arguments: str, cwd: Path, module: st
     """Runs the program with one of the packages of that name: those of neuroncore's environments.
 
     The command line runs within this process; what it measures is spawned, and has the package. Other modules import
-    it themselves, and are processes.
+    it themselves, and are processes. Arguments stand before those of QUICK.
     """
     variables = variables | {"PYTHONPATH": os.pathsep.join([variables["PYTHONPATH"], str(ROOT)])}
     if module == "harness":
-        return in_process(*arguments, *QUICK, cwd=cwd, **variables)
+        own = {argument.partition("=")[0] for argument in arguments}
+        quick = [argument for argument in QUICK if argument.partition("=")[0] not in own]
+        return in_process(*arguments, *quick, cwd=cwd, **variables)
     return run(*arguments, cwd=cwd, module=module, **variables)

@@ -28,6 +28,7 @@ SENT: list[Message] = [
     messages.Recompiled("naive", 3),
     messages.Peak("naive", None),
     messages.Profiled("naive", PROFILE, TIMELINE),
+    messages.DeviceTimes("naive", [1e-4, 2e-4]),
     messages.Probed("naive", {"energy_j": 0.5, "governor": "performance", "unknown": None}),
     messages.Note("naive", "changes the default dtype"),
     messages.Slow("naive", 1.5, 1),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import coverage
-from harness.results import statistics
+from harness.results import samples, statistics
 from harness.results.statistics import Interval, StoppingRule
 
 RULE = coverage.DEFAULT
@@ -158,7 +158,7 @@ def test_the_rule_of_single_runs_is_the_rule_of_the_simulation() -> None:
             uncorrected = statistics.critical_value(count, level) * error
             found = RULE.interval(constant(values), comparisons)
             assert half_width(found) == pytest.approx(float(RULE.widened(uncorrected, count, comparisons)))
-            reason = RULE.reason([constant(values)] * comparisons, count, elapsed=0)
+            reason = RULE.reason([[constant(values)] * comparisons], count, elapsed=0)
             known = reason is not None and reason.startswith("every ratio")
             assert known == bool(RULE.precise(uncorrected, count, comparisons))
 
@@ -168,7 +168,7 @@ def test_sampling_ends_by_precision_processes_or_time() -> None:
     steady, noisy = constant(rng.normal(0, 0.002, 12)), constant(rng.normal(0, 0.2, 12))
 
     def reason(*ratios: list[np.ndarray], complete: int, elapsed: float = 0.0) -> str | None:
-        return RULE.reason([groups[:complete] for groups in ratios], complete, elapsed)
+        return RULE.reason([[groups[:complete] for groups in ratios]], complete, elapsed)
 
     assert reason(steady, complete=4, elapsed=99) is None
     assert "every ratio is known" in (reason(steady, complete=5) or "")
@@ -182,9 +182,9 @@ def test_sampling_ends_by_precision_processes_or_time() -> None:
 def test_a_row_that_is_not_handed_over_neither_prolongs_sampling_nor_widens_intervals() -> None:
     rng = np.random.default_rng(0)
     ranked = constant(rng.normal(0, 0.005, 5))
-    alone = RULE.reason([ranked], 5, 0.0)
+    alone = RULE.reason([[ranked]], 5, 0.0)
     assert alone is not None
-    assert RULE.reason([ranked, []], 5, 0.0) == alone
+    assert RULE.reason([[ranked, []], []], 5, 0.0) == alone
     assert RULE.interval(ranked, 1).half_width < RULE.interval(ranked, 2).half_width
 
 
@@ -204,8 +204,8 @@ def test_the_precision_is_what_is_printed() -> None:
 def test_one_process_is_never_precise() -> None:
     single = StoppingRule(minimum=1, maximum=3, seconds=2.5, precision=0.03, confidence=0.95)
     same = [np.ones(50)]
-    assert single.reason([same], 1, 0.0) is None
-    assert "every ratio" in (single.reason([same * 2], 2, 0.0) or "")
+    assert single.reason([[same]], 1, 0.0) is None
+    assert "every ratio" in (single.reason([[same * 2]], 2, 0.0) or "")
 
 
 def test_noisy_rounds_are_left_out_and_no_variant_is_favoured() -> None:
@@ -221,7 +221,7 @@ def test_noisy_rounds_are_left_out_and_no_variant_is_favoured() -> None:
             ("(control)", 1.0, 0.7),
         )
     }
-    kept = statistics.without_noisy_rounds(seconds, "(control)")
+    kept = samples.without_noisy_rounds(seconds, "(control)")
     assert {len(groups[0]) for groups in kept.values()} == {len(kept["naive"][0])}
     assert 80 <= len(kept["naive"][0]) <= 200
     assert np.median(kept["naive"][0] / kept["copy"][0]) == pytest.approx(1.0, abs=0.03)
@@ -232,14 +232,14 @@ def test_noisy_rounds_are_left_out_and_no_variant_is_favoured() -> None:
 def test_rounds_stay_paired_where_a_variant_has_fewer_and_all_stay_without_a_control() -> None:
     control = np.array([1.0, 9.0, 1.0, 1.0, 9.0, 1.0])
     seconds = {"naive": [np.arange(6.0), np.arange(3.0)], "late": [np.arange(3.0), np.arange(3.0)]}
-    kept = statistics.without_noisy_rounds(seconds | {"(control)": [control, np.array([])]}, "(control)")
+    kept = samples.without_noisy_rounds(seconds | {"(control)": [control, np.array([])]}, "(control)")
     assert [list(group) for group in kept["naive"]] == [[0, 2, 3, 5], [0, 1, 2]]
     assert [list(group) for group in kept["late"]] == [[0, 2], [0, 1, 2]]
 
 
 def test_ratios_are_paired_within_rounds() -> None:
     drift = np.linspace(1, 10, 50)
-    ratios = statistics.paired([2 * drift], [drift])
+    ratios = samples.paired([2 * drift], [drift])
     assert ratios[0] == pytest.approx(2.0)
     assert statistics.interval(ratios, 0.95) == Interval(pytest.approx(2), pytest.approx(2), pytest.approx(2))
 

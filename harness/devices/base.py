@@ -222,6 +222,10 @@ class Device:
         """Bytes allocated now."""
         return 0
 
+    def executed(self) -> frozenset[str]:
+        """The operators that ran on it since `clear_fallbacks`, by name; empty if it does not report them."""
+        return frozenset()
+
     def clear_fallbacks(self) -> None:
         """Forgets the operators that fell back to the CPU so far."""
 

@@ -231,6 +231,10 @@ class Neuron(Device):
         tracked = getattr(importlib.import_module("torch_neuronx"), "get_fallback_ops", None)
         return sorted(map(str, tracked())) if tracked is not None else []
 
+    def executed(self) -> frozenset[str]:
+        tracked = getattr(importlib.import_module("torch_neuronx"), "get_executed_ops", None)
+        return frozenset(map(str, tracked())) if tracked is not None else frozenset()
+
     def missing_time(self) -> str:
         return self._untimed or (
             "the profiler plug-in is not registered, or device work was not waited for before the step ended; "

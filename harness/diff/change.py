@@ -21,18 +21,17 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
 
 from harness.results import statistics
-from harness.results.statistics import MINIMUM_PROCESSES, Interval
+from harness.results.samples import paired
+from harness.results.statistics import MINIMUM_PROCESSES, Groups, Interval
 
 VERDICTS = {"above": "slower", "below": "faster", "equal": "same", "unclear": "unclear"}  # by a ratio of latencies
-
-Groups = Sequence[np.ndarray]  # seconds per call, of each process
 
 
 @dataclass(frozen=True)
@@ -150,8 +149,8 @@ def _control(
     for other in old:
         if other == name or {directions[name], directions[other]} == {"slower", "faster"}:
             continue
-        before = statistics.paired(old[name], old[other])
-        after = statistics.paired(new[name], new[other])
+        before = paired(old[name], old[other])
+        after = paired(new[name], new[other])
         relative = ratio(before, after, confidence)
         if relative is not None:
             known[other] = relative

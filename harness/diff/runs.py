@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import CaseKey
 from harness.report import formatting
@@ -18,6 +16,7 @@ from harness.results.comparison import Comparison
 from harness.results.conditions import flat
 from harness.results.entry import Entry
 from harness.results.measurement import OK
+from harness.results.statistics import Groups
 from harness.results.storage import Document
 
 NAMED = 3  # cases in an error message
@@ -33,7 +32,7 @@ class VariantResult:
     reason: str | None
     latency_us: float | None
     processes: int
-    samples: list[np.ndarray]  # seconds per call of each process; empty if they are no measure of its latency
+    samples: Groups  # seconds per call of each process; empty if they are no measure of its latency
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _run(path: Path) -> Run:
             key=comparison.key,
             settings=flat(document["config"]),
             variants={name: _result(entry) for name, entry in comparison.entries.items()},
-            noise_floor=comparison.noise_floor or comparison.settings.min_effect,
+            noise_floor=comparison.host_clock.noise_floor or comparison.settings.min_effect,
             warnings=list(document["warnings"]),
             document=document,
         )
@@ -113,13 +112,13 @@ def _run(path: Path) -> Run:
 
 def _result(entry: Entry) -> VariantResult:
     """A variant's result; the samples of a wrong variant, or of the timing loop alone, measure no latency."""
-    timed = entry.measurement.status == OK and entry.comparable and entry.latency is not None and not entry.too_fast
+    timed = entry.measurement.status == OK and entry.comparable and entry.latency and not entry.host.too_short
     return VariantResult(
         status=entry.measurement.status,
         reason=entry.measurement.reason,
         latency_us=entry.latency.value * 1e6 if entry.latency else None,
-        processes=len(entry.timed),
-        samples=entry.comparison.by_process[entry.name] if timed else [],
+        processes=len(entry.host.processes),
+        samples=entry.host.clock.seconds[entry.name] if timed else [],
     )
 
 

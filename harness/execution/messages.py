@@ -29,6 +29,7 @@ class Task:
     seconds: float  # of timing
     traces: Path  # holds a folder for each variant
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
+    device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ class Profiled:
     variant: str
     profile: Profile
     timeline: Timeline | None
+
+
+@dataclass(frozen=True)
+class DeviceTimes:
+    """Samples of device time: seconds of each profiled call, in order."""
+
+    variant: str
+    seconds: list[float]
 
 
 @dataclass(frozen=True)
@@ -186,7 +195,7 @@ class Died:
 
 
 Message = (
-    Step | Status | Compiled | Checked | Recompiled | Peak | Profiled | Probed | Note | Slow
+    Step | Status | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
     | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]

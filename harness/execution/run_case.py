@@ -74,6 +74,7 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
         samples=sampling.samples,
         device=sampling.device,
         environment=sampling.environment,
+        device_samples=sampling.device_samples,
         work=sampling.work,
         stopped=stopped,
         warnings=list(dict.fromkeys(sampling.warnings)),

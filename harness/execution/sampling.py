@@ -18,6 +18,7 @@ from harness.execution.messages import (
     Checked,
     Compiled,
     DeviceOpened,
+    DeviceTimes,
     Died,
     Done,
     Environment,
@@ -37,8 +38,9 @@ from harness.execution.messages import (
     Work,
 )  # fmt: skip
 from harness.execution.process import Process
-from harness.results import statistics
+from harness.results import samples
 from harness.results.measurement import CONTROL, FAILED, SKIPPED, Measurement
+from harness.results.statistics import Groups, StoppingRule
 
 SLOW_PROCESSES = 3  # are enough if calls are so slow that latency.processes of them do not fit latency.seconds
 
@@ -55,6 +57,7 @@ class Sampling:
         self._progress = progress
         self.rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
         self.samples: list[list[Any]] = []  # variant, process, round, calls, seconds per call
+        self.device_samples: list[list[Any]] = []  # variant, process, call, seconds on the device
         self.device: dict[str, Any] = {}
         self.environment: dict[str, Any] = {}
         self.work: dict[str, float] | None = None
@@ -68,7 +71,7 @@ class Sampling:
         Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
         """
         latency = self._settings.latency
-        rule = statistics.StoppingRule.of(latency)
+        rule = StoppingRule.of(latency)
         complete = 0
         since = time.monotonic()
         while True:
@@ -89,15 +92,21 @@ class Sampling:
                 return reason
 
     def seconds(self) -> dict[str, list[Any]]:
-        """Each variant's samples by process, without the noisy rounds."""
-        return statistics.without_noisy_rounds(statistics.by_process(self.samples, [*self.rows, CONTROL]), CONTROL)
+        """Each variant's latencies by process, without the noisy rounds."""
+        return samples.without_noisy_rounds(self._by_process(self.samples), CONTROL)
 
-    def ratios(self) -> list[list[Any]]:
-        """The ratios by process of every variant that can be ranked: no others say how long to sample."""
-        seconds = self.seconds()
+    def ratios(self) -> list[list[Groups]]:
+        """The ratios, by process, of the latencies and of the device times of every variant that can be ranked.
+
+        No other variant says how long to sample.
+        """
         baseline = self._case.baseline.name
         ranked = [name for name, row in self.rows.items() if name != baseline and row.ranked]
-        return [statistics.paired(seconds[baseline], seconds[name]) for name in ranked]
+        clocks = (self.seconds(), self._by_process(self.device_samples))
+        return [[samples.paired(seconds[baseline], seconds[name]) for name in ranked] for seconds in clocks]
+
+    def _by_process(self, rows: list[list[Any]]) -> dict[str, list[Any]]:
+        return samples.by_process(rows, [*self.rows, CONTROL])
 
     def _measure(self, names: list[str], full_pass: bool) -> bool:
         """Runs one process; False if it died and its variants have to be measured by another."""
@@ -111,6 +120,7 @@ class Sampling:
             seconds=latency.seconds / latency.max_processes,
             traces=self._folder / "traces",
             call_seconds=self._call_seconds(),
+            device_timed=tuple(dict.fromkeys(name for name, *_ in self.device_samples)),
         )
         process = Process(
             "harness.execution.worker:run",
@@ -154,6 +164,9 @@ class Sampling:
                 self.work = declared
             case Samples(rows):
                 self.samples += [[name, self._started - 1, *rest] for name, *rest in rows]
+            case DeviceTimes(variant, times):
+                process = self._started - 1
+                self.device_samples += [[variant, process, call, seconds] for call, seconds in enumerate(times)]
             case Slow(variant, seconds, _):
                 self._progress(f"one call of {variant} takes {seconds:.2g} s")
                 self._slow = message if self._slow is None or message.seconds > self._slow.seconds else self._slow

@@ -7,6 +7,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from random import Random
 from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
@@ -16,33 +17,19 @@ from harness.configuration.operation import declared_work, resolve
 from harness.devices import choose, passed_over
 from harness.execution import messages
 from harness.execution.environment import of_process
-from harness.execution.messages import (
-    Checked,
-    Compiled,
-    Note,
-    Peak,
-    Probed,
-    Profiled,
-    Recompiled,
-    Samples,
-    Send,
-    Slow,
-    Status,
-    Task,
-    Warnings,
-)
+from harness.execution.messages import Send, Status, Task, Warnings
+from harness.execution.profiling import Profiling
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, left_changed
-from harness.measure import operation_checks, torch_private, trace
+from harness.measure import operation_checks, torch_private
 from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler, fastest
-from harness.measure.profile import PROFILE_S, OwnProfilerError, peak_memory, probe, record, shortened
+from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Outputs, Subject, bind
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
-from harness.results import columns
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
@@ -66,6 +53,9 @@ class _Worker:
         self.unchecked: set[str] = set()  # not checked a second time: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
         self.work: Mapping[str, float] | None = None
+        self.control: Subject | None = None  # the baseline under its second name
+        self.seed = self.case.seed * 1000 + task.replicate  # of the order in which variants are timed and profiled
+        self.random = Random(self.seed)
 
     def run(self) -> None:
         gc.freeze()  # imported objects are never garbage, and need not be scanned
@@ -85,10 +75,8 @@ class _Worker:
         self._time()
         self._put_back("a variant, while it was timed,")
         self.data.drop_overwritten()
+        self._profile()
         if self.task.full_pass:
-            for name in self._standing():
-                with self._step(name, PROFILE):
-                    self._profile(name)
             for name in self._standing():
                 with self._step(name, CHECK):
                     self._check_again(name)
@@ -143,8 +131,9 @@ class _Worker:
 
     def _discard(self, name: str, reason: str) -> None:
         """A variant that spoils what others are measured by is measured no further."""
-        self.subjects.pop(name, None)
-        self.send(Status(name, WRONG, reason))
+        row = self.case.baseline.name if name == CONTROL else name
+        self.subjects.pop(row, None)
+        self.send(Status(row, WRONG, reason))
 
     def _called(self, subject: Subject) -> Outputs:
         """The outputs of one call, after which global state is restored for the harness's own work."""
@@ -183,7 +172,7 @@ class _Worker:
             cost = self.turns.watch.cost(seconds, bool(dynamic))
             if cost.graphs is not None:
                 cost = replace(cost, graphs=cost.graphs + subject.backward_graphs())
-            self.send(Compiled(name, cost))
+            self.send(messages.Compiled(name, cost))
             if cost.degraded:
                 self.send(Status(name, DEGRADED, cost.degraded))
         self.turns.put_back(name)
@@ -207,7 +196,7 @@ class _Worker:
         if finding.reason and finding.error is None and variant is self.case.baseline:
             function = resolve(variant.fn, "op.baseline")
             raise operation_checks.disagreement(self.operation, function, finding.reason)
-        self.send(Checked(subject.name, finding))
+        self.send(messages.Checked(subject.name, finding))
         if finding.not_comparable or finding.reason:
             self.unchecked.add(subject.name)
         if finding.reason:
@@ -221,24 +210,24 @@ class _Worker:
         timed = [self.subjects[name] for name in self._standing()]
         baseline = self.subjects.get(self.case.baseline.name)
         if baseline in timed:
-            timed.append(self._subject(CONTROL, baseline.function))
+            self.control = self._subject(CONTROL, baseline.function)
+            timed.append(self.control)
             self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
         if not timed:
             return
         latency = self.settings.latency
         turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
-        seed = self.case.seed * 1000 + self.task.replicate
-        sampler = Sampler(timed, self.device, latency.cache, seed, turn, self.call_seconds)
+        sampler = Sampler(timed, self.device, latency.cache, self.seed, turn, self.call_seconds)
         sampler.warm()
         minimum = sampler.min_rounds(latency.seconds / latency.processes)
         slowest = max(sampler.blocks, key=lambda name: sampler.blocks[name].call_s, default=None)
         if minimum < MIN_ROUNDS and slowest is not None and sampler.blocks[slowest].call_s >= LONG_S:
-            self.send(Slow(slowest, sampler.blocks[slowest].call_s, minimum))
+            self.send(messages.Slow(slowest, sampler.blocks[slowest].call_s, minimum))
         self.turns.forget_compiles()
         interference = Interference()
         samples = sampler.rounds(self.task.seconds, minimum)
         self.send(Warnings(interference.warnings()))
-        self.send(Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
+        self.send(messages.Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
         self.call_seconds = fastest(samples)
         self._send_compiles()
 
@@ -248,7 +237,7 @@ class _Worker:
             count = self.turns.compiles[name]
             limit = self.turns.limits.get(name)
             if self.operation.variant(name).compile is not None or count:
-                self.send(Recompiled(name, count))
+                self.send(messages.Recompiled(name, count))
             if limit:
                 self.send(Status(name, DEGRADED, limit))
             elif self.turns.watch.blind and self.operation.variant(name).compile is not None:
@@ -260,32 +249,25 @@ class _Worker:
                 why = "; ".join(self.turns.watch.recompile_reasons()) or "Dynamo gave no reason"
                 self.send(Status(name, DEGRADED, f"compiled {count} times while it was timed: {why}"))
 
-    def _profile(self, name: str) -> None:
-        folder = self.task.traces / trace.folder_name(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        call = self.subjects[name].timed()
+    def _profile(self) -> None:
+        """Profiles the variants in random order; on a device with a clock of its own the control too.
+
+        The first process profiles all of them whole, later ones sample the device time of those that have any.
+        """
+        timed = set(self._standing()) | ({CONTROL} if self.control and self.device.accelerator else set())
+        names = sorted(timed if self.task.full_pass else timed.intersection(self.task.device_timed))
+        self.random.shuffle(names)
         grad = self.case.mode != "forward"
-        settings, note = shortened(self.settings.profile, self.call_seconds.get(name, 0.0))
-        if note:
-            self.send(Note(name, note))
-        self.device.clear_fallbacks()  # from here to the end of the profile only this variant's own calls run
-        try:
-            with torch.set_grad_enabled(grad):
-                probed = probe(call, self.device)
-                peak = peak_memory(call, self.device) if self.device.accelerator else probed.peak_bytes
-            self.send(Peak(name, peak))
-            profile, timeline = record(call, self.device, settings, folder, probed.events, grad)
-            self.send(Profiled(name, profile, timeline))
-        except OwnProfilerError as error:
-            self.send(Note(name, str(error)))
-        fallbacks = self.device.fallbacks()
-        with torch.set_grad_enabled(grad):
-            values, notes = columns.probe(call, self.device)
-        self.send(Probed(name, values))
-        for text in notes:
-            self.send(Note(name, text))
-        if fallbacks:
-            self.send(Status(name, DEGRADED, f"fell back to the CPU: {', '.join(fallbacks)}"))
+        profiling = Profiling(self.device, self.settings.profile, grad, self.turns.watch, self.send)
+        for name in names:
+            seconds = self.call_seconds.get(name, 0.0)
+            with self._step(name, PROFILE):
+                if name == CONTROL and self.control is not None:
+                    profiling.device_time(name, self.control.timed(), seconds)
+                elif self.task.full_pass:
+                    profiling.whole(name, self.subjects[name].timed(), seconds, self.task.traces)
+                else:
+                    profiling.device_time(name, self.subjects[name].timed(), seconds)
 
     def _check_again(self, name: str) -> None:
         """Checks the variant on other contents in the same tensors."""

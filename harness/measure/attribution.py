@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -28,8 +28,8 @@ class Calls:
     """The calls in a trace, and the events of each.
 
     `host` are the host's events within them, with their own times in `self_ns` and the call of each in `call`;
-    `dispatches` the positions of operators that were entered from outside any other; `executions` the device's work by
-    call and device, each ordered by start.
+    `dispatches` the positions of operators that were entered from outside any other; `schedules` when the runtime put
+    work on a device, by the operator's id; `executions` the device's work by call and device, each ordered by start.
     """
 
     def __init__(self, events: Sequence[Event]):
@@ -52,11 +52,16 @@ class Calls:
             position for position, flag in enumerate(outermost) if flag and self.host[position].name != GUARDS
         ]
         self.has_runtime = any(event.kind == trace.RUNTIME for event in events)
+        self.schedules: dict[int, list[int]] = defaultdict(list)
+        for event in self.host:
+            if event.kind == trace.RUNTIME and SCHEDULE.search(event.name):
+                self.schedules[event.link].append(event.start)
         launchers = {
             event.id: index
             for event, index in zip(self.host, self.call, strict=True)
             if event.kind == trace.OPERATOR and event.id
         }
+        self.device_ns = [0] * len(self.windows)  # by call, of the executions that its operators launched
         self.launched: dict[int, list[Event]] = defaultdict(list)  # by the operator's id
         self.executions: dict[tuple[int, Any], list[Event]] = defaultdict(list)
         for event, before in device:
@@ -65,6 +70,8 @@ class Calls:
                 self.executions[index, event.lane[0]].append(event)
                 if event.link:
                     self.launched[event.link].append(event)
+                if event.link in launchers:
+                    self.device_ns[index] += event.duration
 
     @property
     def executed(self) -> int:
@@ -72,11 +79,30 @@ class Calls:
         return sum(map(len, self.executions.values()))
 
 
-def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -> Profile:
-    """The profile of `active` calls, with further notes.
+def without(events: Sequence[Event], left_out: Container[int]) -> list[Event]:
+    """The events but for those of the calls of these numbers, from 0, and of the device's work that they launched."""
+    windows = trace.calls(list(events))
+    starts = [window.start for window in windows]
+    calls: dict[int, int] = {}  # by the id of an operator
+    numbers = [bisect.bisect_right(starts, event.start) - 1 for event in events]
+    for event, number in zip(events, numbers, strict=True):
+        if event.kind == trace.OPERATOR and event.id:
+            calls[event.id] = number
+    return [
+        event
+        for event, number in zip(events, numbers, strict=True)
+        if (calls.get(event.link, number) if event.kind == trace.DEVICE else number) not in left_out
+    ]
 
-    Host times are means over the recorded calls without those that were preempted.
+
+def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str], first_calls: int = 0) -> Profile:
+    """The profile of `active` recorded calls, with further notes.
+
+    `first_calls` of them built or executed something for the first time: these are not among `calls`, unless they are
+    all that there are, and then device time is not known. Host times are means without the calls that were preempted.
     """
+    known = first_calls < active
+    active -= first_calls if known else 0
     count: Counter[str] = Counter()
     cpu: dict[str, list[int]] = defaultdict(lambda: [0] * len(calls.windows))  # by call
     device_ns: Counter[str] = Counter()
@@ -92,14 +118,22 @@ def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -
     per_call = launching if device.accelerator else [entered[index] for index in range(len(calls.windows))]
     whole = len(calls.windows) == active and len(set(per_call)) <= 1
     whole = whole and all(number % active == 0 for number in count.values())
-    timed = sum(device_ns.values()) > 0
+    timed = known and sum(device_ns.values()) > 0
     notes = list(notes)
+    if first_calls:
+        calls_left = (
+            f"{first_calls} of {active + first_calls} recorded calls are left out" if known else "no device time"
+        )
+        notes.append(
+            f"{calls_left}: something was built or executed there for the first time, which takes longer; "
+            "raise profile.warmup if it happens once, or let the variant build nothing when it is called again"
+        )
     if not whole:
         notes.append(
             f"the profile is rejected: its {len(calls.windows)} calls do not agree on their operators; "
             "the variant does not do the same work each time"
         )
-    if device.accelerator and not timed and (count or calls.executions):
+    if device.accelerator and known and not timed and (count or calls.executions):
         notes.append(f"device time not available: {device.missing_time()}")
     steady = quiet_calls([sum(times) for times in zip(*cpu.values(), strict=True)]) or [0]
     rows = _rows(count, cpu, device_ns, active, steady, timed) if whole else []
@@ -114,7 +148,13 @@ def summarize(calls: Calls, active: int, device: Device, notes: Sequence[str]) -
         device_executions=calls.executed // active if device.accelerator and calls.executions and even else None,
         host_us=_mean_us([calls.windows[index] for index in steady]) if calls.windows else 0.0,
         notes=notes,
+        first_calls=first_calls,
     )
+
+
+def device_seconds(calls: Calls, profile: Profile) -> list[float]:
+    """Each call's device time, of its operators' executions together; none if the profile has no device time."""
+    return [] if profile.device_time_us is None else [ns / 1e9 for ns in calls.device_ns if ns]
 
 
 def _rows(
@@ -146,7 +186,8 @@ def timeline(calls: Calls) -> Timeline | None:
     ran = list(calls.executions.values())
     busy = sum(busy_ns(executions) for executions in ran)
     span = sum(max(event.end for event in executions) - executions[0].start for executions in ran)
-    scheduled = sum(event.kind == trace.RUNTIME and bool(SCHEDULE.search(event.name)) for event in calls.host)
+    scheduled = sum(map(len, calls.schedules.values()))
+    known = bool(ran) and calls.has_runtime
     return Timeline(
         host_dispatches=len(calls.dispatches) / number,
         runtime_schedules=scheduled / number if calls.has_runtime else None,
@@ -155,7 +196,24 @@ def timeline(calls: Calls) -> Timeline | None:
         device_span_us=span / number / 1e3 if ran else None,
         device_gap_us=(span - busy) / number / 1e3 if ran else None,
         host_us=_mean_us(calls.windows),
+        device_wait_us=sum(wait_ns(executions, calls.schedules) for executions in ran) / number / 1e3
+        if known
+        else None,
     )
+
+
+def wait_ns(executions: Sequence[Event], schedules: Mapping[int, Sequence[int]]) -> int:
+    """How long a device stood idle between executions, ordered by start, before it was given the next of them.
+
+    `schedules` are the times at which each operator gave the device work, in order, by the operator's id.
+    """
+    total = 0
+    reached = executions[0].end
+    for execution in executions[1:]:
+        given = [at for at in schedules.get(execution.link, ()) if at <= execution.start]
+        total += max(0, given[-1] - reached) if given else 0
+        reached = max(reached, execution.end)
+    return total
 
 
 def quiet_calls(totals: Sequence[int]) -> list[int]:

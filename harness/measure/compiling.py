@@ -39,6 +39,10 @@ class Watch:
         self._warnings.texts.clear()
         return self._reported - before, limit
 
+    def compiles(self) -> int:
+        """Compiles since the counts were reset."""
+        return _compiles()
+
     def recompile_reasons(self) -> list[str]:
         """Why Dynamo recompiled, if it did."""
         reasons = [metric["recompile_reason"] for metric in torch_private.compilations(self._since_us)]

@@ -55,7 +55,7 @@ class Profile:
     """The recorded profile of a variant, per call; None for values that the profile does not hold."""
 
     operators: tuple[OperatorRow, ...]
-    active: int  # calls recorded
+    active: int  # calls recorded, and not left out
     events: int
     self_cpu_us: float
     operator_calls: int | None
@@ -63,6 +63,7 @@ class Profile:
     device_executions: int | None
     host_us: float  # from entering the call to leaving it, profiler's own cost included
     notes: list[str] = field(default_factory=list)
+    first_calls: int = 0  # recorded calls that are left out: something was built or executed there for the first time
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Timeline:
     device_span_us: float | None  # from the first execution's start to the last one's end
     device_gap_us: float | None  # of the span, the time in which nothing runs
     host_us: float  # from entering the call to leaving it
+    device_wait_us: float | None = None  # of the gaps, the time before the host had given the device its next work
 
 
 def from_plain(kind: Any, value: Any) -> Any:

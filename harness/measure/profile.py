@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, record_function
 from harness.configuration.settings import ProfileSettings
 from harness.devices.base import Device
 from harness.measure import torch_private, trace
-from harness.measure.attribution import Calls, summarize, timeline
+from harness.measure.attribution import Calls, device_seconds, summarize, timeline, without
 from harness.measure.observations import Profile, Timeline
 
 PROFILE_S = 1.0  # of one variant's calls under the profiler, if one call takes no longer
@@ -34,6 +34,15 @@ class Probe:
 
     events: int
     peak_bytes: int | None  # the most memory that it holds beyond what it began with; None on an accelerator
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A profile, and what else its trace holds."""
+
+    profile: Profile
+    timeline: Timeline | None
+    device_seconds: list[float]  # of each call; none if the trace does not hold device time
 
 
 def probe(call: Callable[[], Any], device: Device) -> Probe:
@@ -84,10 +93,13 @@ def record(
     folder: Path,
     events_per_call: int,
     grad: bool,
-) -> tuple[Profile, Timeline | None]:
+    seen: Callable[[], object],
+) -> Recorded:
     """Profiles `call` over the schedule that the settings give and writes its trace into `folder`, which exists.
 
     `events_per_call`, as `probe` counts them, bounds how many calls are recorded; `grad` is the grad mode of the calls.
+    `seen()` is what has been built and executed so far: a call in which it changes is left out of all figures, since
+    the first execution of a graph or kernel takes longer than all others.
     Raises OwnProfilerError if a call opens a profiler itself.
     """
     active = max(1, min(settings.active, settings.max_events // max(events_per_call, 1)))
@@ -112,21 +124,28 @@ def record(
         with_stack=settings.with_stack,
         **arguments,
     )
-    calls = settings.wait + settings.warmup + active
+    unrecorded = settings.wait + settings.warmup
+    first = set()  # numbers of the recorded calls in which something was built or executed for the first time
+    before = seen()
     with torch.set_grad_enabled(grad), profiler as profile:
-        for number in range(calls):
+        for number in range(unrecorded + active):
             with record_function(trace.CALL):
                 call()
             device.synchronize()  # else the step ends before its device work does
-            recording = number < calls - active or torch_private.profiling()
+            recording = number < unrecorded or torch_private.profiling()
             if not recording:
                 break
+            after = seen()
+            if number >= unrecorded and after != before:
+                first.add(number - unrecorded)
+            before = after
             profile.step()
     if not recording:
         raise OwnProfilerError(PROFILES_ITSELF)
     events = trace.of_export(folder / trace.TRACE)
-    seen = Calls(events)
-    return summarize(seen, active, device, notes + dropped), timeline(seen)
+    calls = Calls(without(events, first) if len(first) < active else events)
+    summary = summarize(calls, active, device, notes + dropped, len(first))
+    return Recorded(summary, timeline(calls), device_seconds(calls, summary))
 
 
 def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:

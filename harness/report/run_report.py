@@ -22,6 +22,9 @@ def write(folder: Path, comparison: Comparison, charts: Sequence[str] | None = N
     storage.write_table(folder / "comparison.csv", columns.names(comparison.columns), comparison.rows)
     storage.write_table(folder / "operators.csv", columns.names(columns.OPERATORS), comparison.operators)
     storage.write_table(folder / "samples.csv", columns.names(columns.SAMPLES), comparison.samples)
+    if comparison.device_samples:
+        names = columns.names(columns.DEVICE_SAMPLES)
+        storage.write_table(folder / "device_samples.csv", names, comparison.device_samples)
     with storage.atomic(folder / "comparison.md") as file:
         file.write(markdown(comparison))
     capture = _captures(folder, comparison)

@@ -34,7 +34,7 @@ def warnings(comparison: Comparison) -> list[str]:
     rows = comparison.rows
     settings = comparison.settings
     texts = _merged(comparison.document["warnings"])
-    floor = comparison.noise_floor
+    floor = comparison.host_clock.noise_floor
     if floor is not None and floor > NOISY:
         texts.append(
             f"no difference below {formatting.percent(floor)} is claimed: the baseline, timed twice, differs from "

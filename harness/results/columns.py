@@ -1,4 +1,4 @@
-"""Columns: the one declaration of every column of comparison.csv, operators.csv and samples.csv.
+"""Columns: the one declaration of every column of comparison.csv, operators.csv and the CSVs of raw samples.
 
 The headers, the rows, the reading of a CSV, the keys that count as swept, and the tables of docs/files.md derive from
 it. A derived column is an entry here. A measured column is an entry that names a probe, and the probe's file.
@@ -6,12 +6,9 @@ it. A derived column is an entry here. A measured column is an entry that names 
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from harness.configuration.errors import one_line
 
 Row = dict[str, Any]  # values by column name; None if not known
 Kind = type[str] | type[int] | type[float] | type[bool]
@@ -93,14 +90,15 @@ MEASURED: list[Column] = [
            lambda v: v.latency and v.latency.low * 1e6, "µs"),
     Column("latency_hi_us", float, "upper bound of its interval", lambda v: v.latency and v.latency.high * 1e6, "µs"),
     Column("speedup", float, "baseline latency / this latency, from paired rounds; empty if a ratio has no meaning",
-           lambda v: v.speedup and v.speedup.value, header="Speedup"),
+           lambda v: v.host.speedup and v.host.speedup.value, header="Speedup"),
     Column("speedup_lo", float, "lower bound of its interval; those of all ranked variants hold jointly",
-           lambda v: v.speedup and v.speedup.low),
-    Column("speedup_hi", float, "upper bound of its interval", lambda v: v.speedup and v.speedup.high),
+           lambda v: v.host.speedup and v.host.speedup.low),
+    Column("speedup_hi", float, "upper bound of its interval",
+           lambda v: v.host.speedup and v.host.speedup.high),
     Column("verdict", str, "`baseline`, `faster`, `slower`, `same`, `unclear`; empty for what is not ranked. "
-           "A single process makes every verdict `unclear`", lambda v: v.verdict, header="Verdict"),
-    Column("device_time_us", float, "the profiler's self device time; empty on the CPU, and if the profile does "
-           "not hold it", lambda v: v.profile and v.profile.device_time_us, "µs", "Device time"),
+           "A single process makes every verdict `unclear`", lambda v: v.host.verdict, header="Verdict"),
+    Column("device_time_us", float, "the profiler's self device time: the median; empty on the CPU, and if the "
+           "profiles do not hold it", lambda v: v.device_time_us, "µs", "Device time"),
     Column("self_cpu_us", float, "the profiler's Self CPU over the operators of the variant's own call",
            lambda v: v.profile.self_cpu_us if v.profile and v.profile.operators else None, "µs", "Self CPU time"),
     Column("operator_calls", int, "operators that launched device work; on the CPU the outermost operators",
@@ -130,11 +128,11 @@ MEASURED: list[Column] = [
            "calls, so this is no percentile of single calls", lambda v: v.percentile(5), "µs"),
     Column("latency_p95_us", float, "95th percentile of the samples, likewise of means of blocks: it does not show "
            "the tail of single calls", lambda v: v.percentile(95), "µs"),
-    Column("processes", int, "processes behind the latency", lambda v: len(v.timed), header="Processes"),
+    Column("processes", int, "processes behind the latency", lambda v: len(v.host.processes), header="Processes"),
     Column("samples", int, "samples behind the latency, without the noisy rounds",
-           lambda v: sum(map(len, v.timed)), header="Samples"),
-    Column("noise_floor", float, "smallest relative difference that is claimed in this run",
-           lambda v: v.comparison.noise_floor, "fraction", "Noise floor"),
+           lambda v: v.host.samples, header="Samples"),
+    Column("noise_floor", float, "smallest relative difference of latency that is claimed in this run",
+           lambda v: v.comparison.host_clock.noise_floor, "fraction", "Noise floor"),
     Column("compile_cached", bool, "whether that compile found its code in a cache on disk",
            lambda v: v.compile_cost and v.compile_cached, header="From a warm cache", table=COMPILE),
     Column("compile_warm_s", float, "time to the first result from a warm cache: the median of later processes",
@@ -176,6 +174,24 @@ MEASURED: list[Column] = [
            lambda v: v.bound and v.bound.kind, header="Bound by", table=ROOFLINE),
     Column("bound_share", float, "how near the latency comes to that bound: 1 is the roofline",
            lambda v: v.bound and v.bound.seconds / v.latency.value, "fraction", "Of the bound", ROOFLINE),
+    Column("device_time_lo_us", float, "lower bound of the device time's interval, of confidence `latency.confidence`",
+           lambda v: v.device_time and v.device_time.low * 1e6, "µs"),
+    Column("device_time_hi_us", float, "upper bound of its interval",
+           lambda v: v.device_time and v.device_time.high * 1e6, "µs"),
+    Column("device_speedup", float, "baseline device time / this device time, paired within processes; empty if a "
+           "ratio has no meaning", lambda v: v.device.speedup and v.device.speedup.value),
+    Column("device_speedup_lo", float, "lower bound of its interval; those of all ranked variants hold jointly",
+           lambda v: v.device.speedup and v.device.speedup.low),
+    Column("device_speedup_hi", float, "upper bound of its interval",
+           lambda v: v.device.speedup and v.device.speedup.high),
+    Column("device_verdict", str, "the verdict on the device time, as `verdict` is on the latency",
+           lambda v: v.device.verdict),
+    Column("device_samples", int, "profiled calls behind the device time, over all processes",
+           lambda v: v.device.samples or None),
+    Column("device_noise_floor", float, "smallest relative difference of device time that is claimed in this run",
+           lambda v: v.comparison.device_clock.noise_floor, "fraction"),
+    Column("device_wait_us", float, "of the device's gaps, the time before the host had given it its next work",
+           lambda v: v.timeline and v.timeline.device_wait_us, "µs", "Gaps, waiting for the host", TIMELINE),
 ]  # fmt: skip
 
 OPERATORS: list[Column] = [
@@ -193,6 +209,15 @@ SAMPLES: list[Column] = [
     Column("round", int, "the round within the process", lambda s: s[2]),
     Column("calls", int, "calls in the block that was timed", lambda s: s[3]),
     Column("latency_us", float, "the block's mean time per call", lambda s: s[4] * 1e6, "µs"),
+]
+
+DEVICE_SAMPLES: list[Column] = [
+    Column("variant", str, "the variant; `(control)` is the baseline's second name", lambda s: s[0]),
+    Column("process", int, "the measuring process", lambda s: s[1]),
+    Column("call", int, "the profiled call within the process", lambda s: s[2]),
+    Column(
+        "device_time_us", float, "the time that the call's executions took on the device", lambda s: s[3] * 1e6, "µs"
+    ),
 ]
 
 SWEEP: list[Column] = [Column("case", str, "the folder of the case; sweep.csv only")]
@@ -249,27 +274,6 @@ def swept(name: str) -> bool:
     return column is None or column.swept
 
 
-def probe(call: Callable[[], Any], device: Any) -> tuple[dict[str, Any], list[str]]:
-    """Runs the probes of all columns on one variant; returns values by column, and a note on each that failed."""
-    values: dict[str, Any] = {}
-    notes = []
-    for column in MEASURED:
-        if column.probe is None:
-            continue
-        try:
-            value = pkgutil.resolve_name(column.probe)(call, device)
-        except (Exception, SystemExit) as error:
-            why = f"{column.probe} raised {type(error).__name__}: {one_line(error)}"
-            notes.append(f"{column.name} was not measured: {why}")
-            continue
-        if column.accepts(value):
-            values[column.name] = value
-        else:
-            wanted = f"expected {column.kind.__name__} or None"
-            notes.append(f"{column.name} was not measured: {column.probe} returned {one_line(repr(value))}; {wanted}")
-    return values, notes
-
-
 def documentation() -> str:
     """The tables of docs/files.md."""
     dims = Column("dim_…", int, "a column for each dim of the operation")
@@ -277,6 +281,7 @@ def documentation() -> str:
         "comparison.csv": [*CASE, dims, *MEASURED],
         "operators.csv": OPERATORS,
         "samples.csv": SAMPLES,
+        "device_samples.csv": DEVICE_SAMPLES,
     }
     return "\n\n".join(f"## {file}\n\n{_table(columns)}" for file, columns in parts.items())
 

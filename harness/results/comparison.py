@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from harness.configuration.operation import CaseKey
 from harness.configuration.settings import LatencySettings
 from harness.measure.observations import from_plain
-from harness.results import columns, statistics
+from harness.results import columns, samples
 from harness.results.columns import Column, Row
 from harness.results.entry import Entry
 from harness.results.measurement import CONTROL, Measurement
-from harness.results.statistics import Interval, StoppingRule
 from harness.results.storage import Document
+from harness.results.timing import Clock
 
-Groups = Sequence[np.ndarray]  # seconds per call of each process
+TOO_FAST_S = 5e-8  # a call this short is the loop around it
 
 
 class Comparison:
@@ -36,11 +34,6 @@ class Comparison:
     def accelerator(self) -> bool:
         """Whether the device has a clock of its own, which reports device time."""
         return bool(self.document["device"].get("accelerator"))
-
-    @cached_property
-    def settings(self) -> LatencySettings:
-        """How its latency was measured: the configuration's section of this name."""
-        return from_plain(LatencySettings, self.document["config"]["latency"])
 
     @cached_property
     def key(self) -> CaseKey:
@@ -73,6 +66,11 @@ class Comparison:
         return columns.rows(columns.SAMPLES, self.document["samples"]["rows"])
 
     @cached_property
+    def device_samples(self) -> list[Row]:
+        """The rows of device_samples.csv, likewise."""
+        return columns.rows(columns.DEVICE_SAMPLES, self._device_samples)
+
+    @cached_property
     def entries(self) -> dict[str, Entry]:
         """Each variant's part, by its name, in the order of the configuration."""
         measurements = [Measurement.from_json(content) for content in self.document["measurements"]]
@@ -95,42 +93,22 @@ class Comparison:
     # Statistics
 
     @cached_property
-    def by_process(self) -> dict[str, list[np.ndarray]]:
-        """Each variant's seconds per call in every process, in the order of rounds, without the noisy ones."""
-        return statistics.without_noisy_rounds(self.all_rounds, CONTROL)
+    def settings(self) -> LatencySettings:
+        """How its latency was measured: the configuration's section of this name."""
+        return from_plain(LatencySettings, self.document["config"]["latency"])
 
     @cached_property
-    def all_rounds(self) -> dict[str, list[np.ndarray]]:
-        """The same, with the noisy rounds."""
-        return statistics.by_process(self.document["samples"]["rows"], [*self.entries, CONTROL])
+    def host_clock(self) -> Clock:
+        """What latencies were timed by."""
+        every_round = samples.by_process(self.document["samples"]["rows"], [*self.entries, CONTROL])
+        return Clock(self, samples.without_noisy_rounds(every_round, CONTROL), every_round, TOO_FAST_S)
 
     @cached_property
-    def comparisons(self) -> int:
-        """How many ratios are claimed, and have to hold jointly."""
-        return sum(entry.claimed and entry is not self.baseline for entry in self.entries.values())
+    def device_clock(self) -> Clock:
+        """What device times were timed by."""
+        seconds = samples.by_process(self._device_samples, [*self.entries, CONTROL])
+        return Clock(self, seconds, seconds)
 
-    @cached_property
-    def stopping_rule(self) -> StoppingRule:
-        """When sampling ended."""
-        return StoppingRule.of(self.settings)
-
-    @cached_property
-    def noise_floor(self) -> float | None:
-        """The smallest relative difference that is claimed; None if there is no baseline to compare with."""
-        if not self.baseline.comparable:
-            return None
-        pairs = statistics.paired(self.all_rounds[self.baseline.name], self.all_rounds[CONTROL])
-        control = statistics.interval(pairs, self.settings.confidence) if pairs else Interval(1.0, 1.0, 1.0)
-        return statistics.noise_floor(control, self.settings.min_effect)
-
-    def latency(self, seconds: Groups) -> Interval | None:
-        """The typical seconds per call, with an interval that holds by itself."""
-        return statistics.interval(seconds, self.settings.confidence) if seconds else None
-
-    def ratio(self, pairs: Groups) -> Interval:
-        """A speedup, with an interval that holds jointly with those of all that are claimed."""
-        return self.stopping_rule.interval(pairs, self.comparisons)
-
-    def verdict(self, ratio: Interval, processes: int) -> str:
-        """The verdict on a speedup: unclear for a single process, whose scatter says little of the next."""
-        return "unclear" if self.noise_floor is None else statistics.verdict(ratio, self.noise_floor, processes)
+    @property
+    def _device_samples(self) -> list[list[Any]]:
+        return self.document.get("device_samples", {}).get("rows", [])  # earlier versions kept none

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.measure.observations import CompileCost, Error, OperatorRow, Profile, Timeline
-from harness.results import roofline, statistics
+from harness.results import roofline
 from harness.results.measurement import DEGRADED, OK, Measurement
 from harness.results.roofline import Bound
 from harness.results.statistics import Interval
+from harness.results.timing import Timing
 
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
 
 COLD = 4  # a first compile that takes this many times as long as later ones found no code in a cache
-TOO_FAST_US = 0.05  # a call this short is the loop around it
 
 
 @dataclass(frozen=True)
@@ -63,65 +63,42 @@ class Entry:
         """Its difference from the reference."""
         return self.measurement.error
 
-    @cached_property
-    def timed(self) -> list[np.ndarray]:
-        """Seconds per call of each process that timed it, without the noisy rounds."""
-        return [group for group in self.comparison.by_process[self.name] if len(group)]
+    @property
+    def host(self) -> Timing:
+        """Its timing by the host's clock."""
+        return self.comparison.host_clock.timings[self.name]
 
-    @cached_property
+    @property
+    def device(self) -> Timing:
+        """Its timing by the device's own clock."""
+        return self.comparison.device_clock.timings[self.name]
+
+    @property
     def latency(self) -> Interval | None:
-        """Seconds per call."""
-        return self.comparison.latency(self.timed)
+        """Seconds per call of wall time."""
+        return self.host.typical
+
+    @property
+    def device_time(self) -> Interval | None:
+        """Seconds per call that its executions take on the device."""
+        return self.device.typical
+
+    @property
+    def device_time_us(self) -> float | None:
+        """Its device time in µs; of results that hold no samples of it the mean of the profile."""
+        if self.device_time is not None:
+            return self.device_time.value * 1e6
+        return self.profile.device_time_us if self.profile else None
 
     def percentile(self, percent: float) -> float | None:
         """A percentile of the samples of all rounds, in µs: slow calls in noisy rounds count too."""
-        groups = [group for group in self.comparison.all_rounds[self.name] if len(group)]
+        groups = [group for group in self.comparison.host_clock.every_round[self.name] if len(group)]
         return float(np.percentile(np.concatenate(groups), percent)) * 1e6 if groups else None
 
     @property
     def comparable(self) -> bool:
-        """Whether a ratio of its latency has a meaning: not of a variant that is wrong, or that does nothing."""
+        """Whether a ratio of its times has a meaning: not of a variant that is wrong, or that does nothing."""
         return self.measurement.status in (OK, DEGRADED) and not self.measurement.no_op
-
-    @cached_property
-    def pairs(self) -> list[np.ndarray]:
-        """The baseline's latency over its own, paired round by round in each process."""
-        base = self.comparison.baseline
-        if not base.comparable:
-            return []
-        seconds = self.comparison.by_process
-        return statistics.paired(seconds[base.name], seconds[self.name])
-
-    @property
-    def too_fast(self) -> bool:
-        """Whether its call is as short as the loop around it."""
-        return self.latency is not None and self.latency.value * 1e6 < TOO_FAST_US
-
-    @cached_property
-    def ranked(self) -> bool:
-        """Whether it has a ratio to the baseline."""
-        return self.comparable and bool(self.pairs) and self.latency is not None and not self.too_fast
-
-    @property
-    def claimed(self) -> bool:
-        """Whether a verdict is given on that ratio: only if it is right, as declared."""
-        return self.ranked and self.measurement.ranked
-
-    @cached_property
-    def speedup(self) -> Interval | None:
-        """How many times as fast as the baseline it is."""
-        if not self.ranked:
-            return None
-        return Interval(1.0, 1.0, 1.0) if self is self.comparison.baseline else self.comparison.ratio(self.pairs)
-
-    @cached_property
-    def verdict(self) -> str | None:
-        """The verdict of comparison.csv."""
-        if self.speedup is None:
-            return None
-        if self is self.comparison.baseline:
-            return "baseline"
-        return self.comparison.verdict(self.speedup, len(self.pairs)) if self.claimed else None
 
     @property
     def operators(self) -> list[OperatorEntry]:
@@ -168,7 +145,7 @@ class Entry:
     def break_even_calls(self) -> int | None:
         """Calls after which the compile has paid for itself against the baseline; None after a warm compile."""
         base = self.comparison.baseline.latency
-        if self.verdict != "faster" or self.compile_cost is None or self.compile_cached:
+        if self.host.verdict != "faster" or self.compile_cost is None or self.compile_cached:
             return None
         if base is None or self.latency is None or base.value <= self.latency.value:
             return None

@@ -65,6 +65,7 @@ class Outcome:
     samples: list[list[Any]]  # variant, process, round, calls, seconds per call
     device: Mapping[str, Any]
     environment: Mapping[str, Any]
+    device_samples: list[list[Any]] = field(default_factory=list)  # variant, process, call, seconds on the device
     work: Mapping[str, float] | None = None
     stopped: str = ""  # why sampling ended
     warnings: list[str] = field(default_factory=list)

@@ -25,7 +25,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,13 @@ from harness.configuration.settings import LatencySettings
 TRIMMED = 0.125  # share of the processes dropped at each end: none of fewer than eight
 STOPPING_CORRECTION = 0.5  # relative widening of an interval that ends the sampling after many processes
 FIRST_LOOK = 0.5  # share of the precision that the minimum number of processes has to reach
-NOISY_ROUND = 1.2  # a round is noisy in which the control takes longer than this times its fastest fifth
 EQUIVALENT = 0.05  # relative difference that is never more than "same", however noisy the machine
 MINIMUM_PROCESSES = 2  # for a claim: fewer say nothing about the scatter between processes
 RESAMPLES = 999  # of the bootstrap
 SPEEDUP_VERDICTS = {"above": "faster", "below": "slower", "equal": "same", "unclear": "unclear"}
+
+Groups = Sequence[np.ndarray]  # positive values of each process: seconds per call, or ratios of them
+Ratios = Sequence[Groups]  # of several variants
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def critical_value(count: int, confidence: float) -> float:
     return float(stats.t.ppf((1 + confidence) / 2, remaining - 1))
 
 
-def interval(groups: Sequence[np.ndarray], confidence: float) -> Interval:
+def interval(groups: Groups, confidence: float) -> Interval:
     """The typical value over a fixed number of processes; `groups` holds the positive samples of each.
 
     Empty groups are ignored. A single process gives a bootstrap over its samples, which shows their scatter and
@@ -137,7 +139,7 @@ class StoppingRule:
             settings.processes, settings.max_processes, settings.seconds, settings.precision, settings.confidence
         )
 
-    def interval(self, ratios: Sequence[np.ndarray], comparisons: int) -> Interval:
+    def interval(self, ratios: Groups, comparisons: int) -> Interval:
         """The interval of one of `comparisons` ratios; `ratios` holds the values of each process.
 
         A single process gives a bootstrap, as in `interval`.
@@ -162,18 +164,20 @@ class StoppingRule:
         precision = share * np.arcsinh(self.precision)
         return self._factor(processes, comparisons) * np.asarray(half_widths) <= precision
 
-    def reason(self, ratios: Sequence[Sequence[np.ndarray]], complete: int, elapsed: float) -> str | None:
+    def reason(self, clocks: Sequence[Ratios], complete: int, elapsed: float) -> str | None:
         """Why to stop after `complete` processes and `elapsed` seconds of sampling; None if to go on.
 
-        `ratios` holds, for each variant that can be ranked and is not the baseline, the ratios of each process.
+        `clocks` are ratios of latencies and of device times: for each variant that can be ranked and is not the
+        baseline, those of each process. The ratios of one clock hold jointly, and all of them have to be known.
         """
         if complete < self.minimum:
             return None
-        measured = [groups for groups in ratios if any(map(len, groups))]
-        if not measured:
+        measured = [[groups for groups in ratios if any(map(len, groups))] for ratios in clocks]
+        compared = [(groups, len(ratios)) for ratios in measured for groups in ratios]
+        if not compared:
             return "nothing to compare"
-        width = max(self.interval(groups, len(measured)).half_width for groups in measured)
-        if all(self._known(groups, len(measured)) for groups in measured):
+        width = max(self.interval(*one).half_width for one in compared)
+        if all(self._known(*one) for one in compared):
             return f"every ratio is known to ±{width:.1%}"
         if complete >= self.maximum:
             return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
@@ -181,7 +185,7 @@ class StoppingRule:
             return f"latency.seconds={self.seconds:g} are spent; the widest interval is ±{width:.1%}"
         return None
 
-    def _known(self, groups: Sequence[np.ndarray], comparisons: int) -> bool:
+    def _known(self, groups: Groups, comparisons: int) -> bool:
         logs = _logs(groups)
         if len(logs) < MINIMUM_PROCESSES:
             return False
@@ -190,39 +194,6 @@ class StoppingRule:
 
     def _factor(self, processes: int, comparisons: int) -> float:
         return 1 + STOPPING_CORRECTION * max(1 - self.minimum / processes, 0) / max(comparisons, 1) ** 2
-
-
-def by_process(samples: Sequence[Sequence], names: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Each variant's seconds per call in every process, in the order of rounds.
-
-    `samples` are rows of (name, process, round, calls, seconds).
-    """
-    processes = sorted({sample[1] for sample in samples})
-    collected: dict[tuple[str, int], list[float]] = {(name, process): [] for name in names for process in processes}
-    for name, process, _, _, seconds in samples:
-        collected[name, process].append(seconds)
-    return {name: [np.array(collected[name, process]) for process in processes] for name in names}
-
-
-def without_noisy_rounds(seconds: Mapping[str, Sequence[np.ndarray]], control: str) -> dict[str, list[np.ndarray]]:
-    """Seconds per call by process, without the rounds in which the machine was busy with something else.
-
-    `control` names the baseline timed a second time. Nothing is compared with it, so selecting rounds by it favours
-    no variant. A round is kept if the control took at most NOISY_ROUND times the 20th percentile of its process;
-    a process in which the control has no samples keeps all rounds.
-    """
-    selected: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
-    for process, reference in enumerate(seconds[control]):
-        quiet = reference <= NOISY_ROUND * np.percentile(reference, 20) if len(reference) else np.array([], bool)
-        for name, groups in seconds.items():
-            group = groups[process]
-            selected[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
-    return selected
-
-
-def paired(baseline: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Ratios baseline / other, paired round by round in each process that has samples of both."""
-    return [b[: len(o)] / o[: len(b)] for b, o in zip(baseline, other, strict=True) if len(b) and len(o)]
 
 
 def noise_floor(control: Interval, min_effect: float) -> float:
@@ -250,14 +221,14 @@ def verdict(speedup: Interval, floor: float, processes: int) -> str:
     return SPEEDUP_VERDICTS[position(speedup, floor)]
 
 
-def _logs(groups: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _logs(groups: Groups) -> list[np.ndarray]:
     logs = [np.log(group) for group in groups if len(group)]
     if not logs:
         raise ValueError("an interval needs at least one sample")
     return logs
 
 
-def _estimate(logs: Sequence[np.ndarray], confidence: float) -> tuple[float, float]:
+def _estimate(logs: Groups, confidence: float) -> tuple[float, float]:
     """Centre and half-width, in logarithms, of the interval over at least two processes.
 
     The half-width is at least one standard error of the process medians as known from within processes: medians that
@@ -269,7 +240,7 @@ def _estimate(logs: Sequence[np.ndarray], confidence: float) -> tuple[float, flo
     return float(mean), max(half_width, _within_error(logs))
 
 
-def _within_error(logs: Sequence[np.ndarray]) -> float:
+def _within_error(logs: Groups) -> float:
     """Standard error of the mean of medians if all processes were alike, from the interquartile ranges."""
     variances = [np.pi / 2 * (np.subtract(*np.percentile(log, (75, 25))) / 1.349) ** 2 / len(log) for log in logs]
     return float(np.sqrt(sum(variances))) / len(logs)

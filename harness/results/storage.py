@@ -57,6 +57,10 @@ def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outco
             "columns": ["variant", "process", "round", "calls", "seconds"],
             "rows": [list(sample) for sample in outcome.samples],
         },
+        "device_samples": {
+            "columns": ["variant", "process", "call", "seconds"],
+            "rows": [list(sample) for sample in outcome.device_samples],
+        },
     }
 
 

@@ -1,0 +1,156 @@
+"""Device time on the simulated NeuronCore: samples of several processes, intervals, verdicts, and what is no sample."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import itertools
+import statistics
+from pathlib import Path
+
+import pytest
+from cli import Ran, table
+from conftest import Shared
+from neuron_runner import on_core
+
+from harness.devices.cuda import Cuda
+from harness.measure import trace
+from harness.measure.attribution import Calls, device_seconds, summarize, without
+from harness.results.comparison import Comparison
+from harness.results.measurement import CONTROL
+
+COLUMNS = (
+    "device_time_lo_us device_time_hi_us device_speedup device_speedup_lo device_speedup_hi device_verdict "
+    "device_samples"
+).split()
+TRACES = Path(__file__).parent / "traces"
+PROCESSES, ACTIVE = 3, 5
+THREE = (f"latency.processes={PROCESSES}", f"latency.max_processes={PROCESSES}", f"profile.active={ACTIVE}")
+
+
+def mine(*names: str) -> list[str]:
+    """Overrides that measure these variants of device_variants beside the baseline."""
+    return [
+        f"variants=[naive,{','.join(names)}]",
+        *(f"+op.variants.{name}.fn=device_variants.{name}" for name in names),
+    ]
+
+
+@pytest.fixture(scope="module")
+def ran(shared: Shared) -> Ran:
+    """Three processes on a core whose executions scatter; a variant beside the library's is wrong."""
+
+    def make(folder: Path) -> Ran:
+        variants = ["variants=[naive,fused,wrong]", "+op.variants.wrong.fn=device_variants.wrong"]
+        ran = on_core(*variants, *THREE, cwd=folder, jitter=0.05)
+        assert ran.status == 1, ran.err
+        return ran
+
+    return shared("device_time", make)
+
+
+def test_every_profiled_call_of_every_process_is_a_sample(ran: Ran) -> None:
+    rows = table(ran.folder / "device_samples.csv")
+    found = {(row["variant"], int(row["process"]), int(row["call"])) for row in rows}
+    names = ("naive", "fused", "wrong", CONTROL)
+    assert found == set(itertools.product(names, range(PROCESSES), range(ACTIVE)))
+    assert len(rows) == len(found)
+    kept = [[name, process, call] for name, process, call, _ in ran.results["device_samples"]["rows"]]
+    assert kept == [[row["variant"], int(row["process"]), int(row["call"])] for row in rows]
+    assert {name: int(row["device_samples"]) for name, row in ran.rows.items()} == dict.fromkeys(
+        ("naive", "fused", "wrong"), PROCESSES * ACTIVE
+    )
+
+
+def test_the_device_time_is_the_mean_of_the_processes_medians(ran: Ran) -> None:
+    for name, row in ran.rows.items():
+        medians = medians_of(ran, name)
+        low, value, high = (float(row[key]) for key in ("device_time_lo_us", "device_time_us", "device_time_hi_us"))
+        assert value == pytest.approx(statistics.geometric_mean(medians))
+        assert low < value < high
+        assert len({round(median, 6) for median in medians}) == PROCESSES, "each process draws scatter of its own"
+
+
+def test_the_columns_follow_those_that_were_there(ran: Ran) -> None:
+    with (ran.folder / "comparison.csv").open(encoding="utf-8", newline="") as file:
+        header = next(csv.reader(file))
+    place = header.index(COLUMNS[0])
+    assert header[place : place + len(COLUMNS)] == COLUMNS
+    assert header.index("bound_share") == place - 1
+
+
+def test_the_ratio_is_that_of_the_seeds_table_and_the_verdict_stands_on_its_interval(ran: Ran) -> None:
+    naive, fused = ran.rows["naive"], ran.rows["fused"]
+    assert (naive["device_verdict"], float(naive["device_speedup"])) == ("baseline", 1.0)
+    low, high = float(fused["device_speedup_lo"]), float(fused["device_speedup_hi"])
+    assert low < float(fused["device_speedup"]) < high
+    assert low < 2354.8 / 403.3 < high
+    assert fused["device_verdict"] == ("faster" if low > 1 + float(fused["device_noise_floor"]) else "unclear")
+
+
+def test_a_wrong_variant_has_a_device_time_and_no_verdict(ran: Ran) -> None:
+    row = ran.rows["wrong"]
+    assert row["status"] == "wrong"
+    assert float(row["device_time_us"]) > 0
+    assert [row[name] for name in ("verdict", "device_verdict", "device_speedup")] == ["", "", ""]
+
+
+def test_the_traces_of_the_first_process_alone_are_kept(ran: Ran) -> None:
+    kept = {path.relative_to(ran.folder / "traces").parts[0] for path in (ran.folder / "traces").rglob("trace.json")}
+    assert kept == {"naive", "fused", "wrong"}
+    for name in kept:
+        captures = {path.parent for path in (ran.folder / "traces" / name).rglob("*.ntff")}
+        assert len(captures) == 1
+
+
+def test_results_of_a_version_without_samples_keep_their_figure(ran: Ran) -> None:
+    document = copy.deepcopy(ran.results)
+    del document["device_samples"]
+    row = Comparison(document).rows[1]
+    assert row["device_time_us"] == document["measurements"][1]["profile"]["device_time_us"]
+    assert [row[name] for name in COLUMNS] == [None] * len(COLUMNS)
+
+
+def test_without_a_clock_of_its_own_a_device_has_no_device_time(main_job: Ran) -> None:
+    for row in main_job.rows.values():
+        assert [row[name] for name in ("device_time_us", *COLUMNS, "device_noise_floor")] == [""] * (len(COLUMNS) + 2)
+    assert not (main_job.folder / "device_samples.csv").exists()
+    assert main_job.results["device_samples"]["rows"] == []
+
+
+def test_the_first_execution_of_what_was_built_or_tried_is_no_sample(tmp_path: Path) -> None:
+    """One builds graphs in its first two recorded calls, one tries another operator in its second."""
+    ran = on_core(*mine("builds_again", "tries_another"), "profile.active=3", cwd=tmp_path, first_execution=5000.0)
+    assert ran.status == 0, ran.err
+    built, tried = ran.rows["builds_again"], ran.rows["tries_another"]
+    assert float(built["device_time_us"]) == pytest.approx(375.5, abs=0.01)
+    assert float(tried["device_time_us"]) == pytest.approx(403.3, abs=0.01)
+    assert [int(row["device_samples"]) for row in (ran.rows["naive"], built, tried)] == [3, 1, 2]
+    assert "builds_again: 2 of 3 recorded calls are left out: something was built or executed" in ran.err
+    assert (built["verdict"], built["device_verdict"]) == ("unclear", "unclear"), "of one process nothing is claimed"
+
+
+def test_calls_that_are_left_out_take_their_executions_with_them() -> None:
+    """Of CUDA's two calls: the first one's last kernel runs only after the second has begun."""
+    events = trace.from_file(TRACES / "cuda.json")
+    both, last = Calls(events), Calls(without(events, {0}))
+    assert len(both.device_ns) == 2
+    assert last.device_ns == both.device_ns[1:]
+    assert not Calls(without(events, {0, 1})).windows
+    profile = summarize(last, 2, Cuda(), [], first_calls=1)
+    assert device_seconds(last, profile) == [both.device_ns[1] / 1e9]
+    assert profile.device_time_us == both.device_ns[1] / 1e3
+    assert "1 of 2 recorded calls are left out" in profile.notes[0]
+    every = summarize(last, 1, Cuda(), [], first_calls=1)
+    assert (every.device_time_us, device_seconds(last, every)) == (None, [])
+    assert every.self_cpu_us == profile.self_cpu_us > 0
+    assert "no device time: something was built" in every.notes[0]
+
+
+def medians_of(ran: Ran, name: str) -> list[float]:
+    """The median of each process's samples, in µs."""
+    rows = [row for row in table(ran.folder / "device_samples.csv") if row["variant"] == name]
+    return [
+        statistics.median(float(row["device_time_us"]) for row in rows if int(row["process"]) == process)
+        for process in range(PROCESSES)
+    ]
