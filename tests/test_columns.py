@@ -13,7 +13,7 @@ import pytest
 import synthetic_results
 from cli import QUICK, ROOT, Ran, run, table
 
-from harness.devices import neuron_explorer
+from harness.devices import neuron_summary
 from harness.measure.observations import CompileCost
 from harness.report.tables import declared_tables
 from harness.results import columns, storage, sweeps
@@ -58,7 +58,7 @@ def test_the_docs_hold_the_declaration() -> None:
 
 def test_engine_columns_are_those_that_neuron_explorer_is_read_for() -> None:
     names = columns.names(columns.shown_in(columns.ENGINES))
-    assert names == [*neuron_explorer.PERCENT, *neuron_explorer.AMOUNT]
+    assert sorted(names) == sorted([*neuron_summary.COLUMNS, neuron_summary.THROTTLED])
 
 
 def test_a_csv_is_read_as_it_was_written(main_job: Ran) -> None:

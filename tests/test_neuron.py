@@ -202,6 +202,19 @@ def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
     assert strict_json(ran.folder / "traces" / "naive" / "trace.json")["traceEvents"]
 
 
+def test_throttling_is_told_beside_the_figures_that_it_spoils(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    ran = on_core(EAGER, cwd=tmp_path, explorer="lacking", throttle=1.5)
+    assert ran.status == 0, ran.err
+    for variant, row in ran.rows.items():
+        assert 10 < float(row["throttled_pct"]) <= 100
+        assert (row["vector_engine_pct"], row["dma_pct"]) == ("41.5", "22.0"), "from the tables, and as printed"
+        assert "the core was throttled for" in notes(ran, variant)
+        assert f"{variant}: the core was throttled for" in ran.err
+    assert "Throttled" in ran.out
+    assert float(ran.rows["fused"]["device_time_us"]) == pytest.approx(1.5 * 403.3, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("arguments", "switches", "reason"),
     [

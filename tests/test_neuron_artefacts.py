@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import time
 from pathlib import Path
 
+import neuroncore
 import pytest
 
 from harness.devices import neuron_artefacts as capture
 from harness.devices import neuron_explorer as explorer
-from harness.devices.base import Capture, Pair
+from harness.devices import neuron_summary as summary
+from harness.devices.base import Capture, Pair, Summary
 
 BOTH = ["DEVICE", "RUNTIME"]
 SYSTEM = {"ntrace.pb": 9, "trace_info.pb": 9}
@@ -98,7 +101,7 @@ def test_a_core_that_ran_nothing_leaves_an_empty_file_and_no_trouble(tmp_path: P
     "root", [{"nc_0": SUMMARY}, SUMMARY, [SUMMARY], {"version": 3, "cores": [{"id": 0, "summary": SUMMARY}]}]
 )
 def test_every_shape_of_summary_is_read(root: object) -> None:
-    found = explorer.parse(f"INFO[0001] processing\n{json.dumps(root, indent=1)}\nINFO[0002] done\n")
+    found = summary.of_text(f"INFO[0001] processing\n{json.dumps(root, indent=1)}\nINFO[0002] done\n")
     assert found == {
         "tensor_engine_pct": 25,
         "dma_pct": 50,
@@ -110,14 +113,14 @@ def test_every_shape_of_summary_is_read(root: object) -> None:
 
 def test_over_cores_shares_are_averaged_and_bytes_added() -> None:
     other = SUMMARY | {"tensor_engine_active_time_percent": 0.75, "hbm_read_bytes": 300}
-    found = explorer.parse(json.dumps({"nc_0": SUMMARY, "nc_1": other}))
+    found = summary.of_text(json.dumps({"nc_0": SUMMARY, "nc_1": other}))
     assert (found["tensor_engine_pct"], found["hbm_read_bytes"], found["hbm_write_bytes"]) == (50, 400, 100)
 
 
 def test_what_the_summary_calls_percent_is_a_share_of_one() -> None:
     """Of a small share as of a large one: nothing is guessed from the values or the times beside them."""
-    summary = {"total_time": 3.13, "tensor_engine_active_time": 0.565, "tensor_engine_active_time_percent": 0.1805}
-    found = explorer.parse(json.dumps(summary | {"mfu_estimated_percent": 0.0628, "dma_active_time_percent": 1.0}))
+    long = {"total_time": 3.13, "tensor_engine_active_time": 0.565, "tensor_engine_active_time_percent": 0.1805}
+    found = summary.of_text(json.dumps(long | {"mfu_estimated_percent": 0.0628, "dma_active_time_percent": 1.0}))
     assert found == {
         "tensor_engine_pct": pytest.approx(18.05),
         "mfu_pct": pytest.approx(6.28),
@@ -129,7 +132,20 @@ def test_what_the_summary_calls_percent_is_a_share_of_one() -> None:
     "text", ["", "total_time | 375.5us", "{", "[]", '{"nc_0": {"cycles": 3}}', '{"a": null}', "[1, 2"]
 )
 def test_an_unknown_summary_is_no_summary(text: str) -> None:
-    assert explorer.parse(text) == {}
+    assert summary.of_text(text) == {}
+
+
+def test_of_throttling_the_core_counts_that_was_throttled_longest() -> None:
+    def row(core: int, kind: str, share: float | None) -> dict[str, object]:
+        return {"nc_idx": core, "throttle_type": kind, "throttle_active_time_percent": share}
+
+    assert summary.of_throttling([row(0, "all", 0.25), row(1, "all", 0.5), row(1, "activity_0", 0.75)]) == {
+        summary.THROTTLED: 50
+    }
+    assert summary.of_throttling([row(0, "activity_0", 0.125), row(0, "activity_1", None)]) == {summary.THROTTLED: 12.5}
+    assert summary.of_throttling([]) == {}
+    limits = [{"max_achievable_util_with_throttling_percent": limit} for limit in (0.5, None, 1.0)]
+    assert (summary.lowest_limit(limits), summary.lowest_limit([])) == (50, None)
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -141,35 +157,94 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
 
 
+def explored(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str, throttled: bool = False) -> Summary:
+    """What the simulated core's stand-in makes of a capture of two executions."""
+    for name, value in neuroncore.explorer_environment(answer).items():
+        monkeypatch.setenv(name, value)
+    ran = [{"start": 0, "end": 100, "flow": 1, "throttled": throttled}]
+    ran.append({"start": 100, "end": 400, "flow": 2, "throttled": False})
+    (folder / "neff_1_vnc_0.neff").write_text("graph")
+    capture = {"simulated": {"physical_cores": 2, "executions": ran}}
+    (folder / "profile_nc_0_session_0.ntff").write_text(json.dumps(capture))
+    return explorer.Explorer(30).summarize(folder)
+
+
+def test_what_the_summary_lacks_is_read_from_the_parquet_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    found = explored(tmp_path, monkeypatch, "lacking")
+    assert not found.problems
+    assert not found.notes
+    assert (found.metrics["dma_pct"], found.metrics["vector_engine_pct"]) == (22, 41.5)
+    assert set(found.metrics) == set(summary.COLUMNS), "no table of throttling is no throttling that is known"
+
+
+def test_throttling_is_told_beside_the_figures_that_it_spoils(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    found = explored(tmp_path, monkeypatch, "flat", throttled=True)
+    assert found.metrics[summary.THROTTLED] == 25
+    (note,) = found.notes
+    assert note.startswith(
+        "the core was throttled for 25% of the capture, to 50% of its capacity at most: after a pause"
+    )
+
+
+def test_without_pyarrow_the_printed_summary_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert explored(tmp_path, monkeypatch, "flat").metrics["dma_pct"] == 22
+    whole, lacking = (explored(tmp_path, monkeypatch, answer).problems for answer in ("flat", "lacking"))
+    assert whole == ("throttling is not known: to read neuron-explorer's Parquet tables, pip install pyarrow",)
+    assert lacking[1].startswith("not known: tensor_engine_pct, vector_engine_pct")
+    assert lacking[1].endswith("pip install pyarrow")
+
+
+def test_a_table_that_is_no_parquet_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    program(
+        tmp_path,
+        monkeypatch,
+        'case "$*" in *parquet*) ;; *) exit 0;; esac\n'
+        'while [ "$1" != --data-path ]; do shift; done; echo damaged > "$2/Summary_0.parquet"',
+    )
+    (problem,) = explorer.Explorer(5).summarize(tmp_path).problems
+    assert "gave a summary in a form that is not known" in problem
+    assert "Parquet tables cannot be read" in problem
+
+
 def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = explorer.summarize(tmp_path, 5)
+    found = explorer.Explorer(5).summarize(tmp_path)
     assert found.metrics == {}
-    assert found.problem is not None
-    assert "aws-neuronx-tools" in found.problem
+    assert "aws-neuronx-tools" in found.problems[0]
 
 
-def test_a_program_that_hangs_is_ended_with_all_that_it_started(
+def test_a_program_that_hangs_is_ended_with_all_that_it_started_and_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, f"echo reading\nsleep 60 & echo $! > {tmp_path}/child; wait")
     start = time.monotonic()
-    found = explorer.summarize(tmp_path, 0.5)
-    assert found.timed_out
+    asked = explorer.Explorer(0.5)
+    found = asked.summarize(tmp_path)
+    assert len(found.problems) == 1
+    assert "gave no summary within 0.5 s; raise neuron.explorer_timeout_s" in found.problems[0]
     assert time.monotonic() - start < 30
     assert (tmp_path / explorer.RAW).read_text() == "reading\n"
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
     assert not child.exists() or child.read_text().split()[2] == "Z"
+    assert asked.summarize(tmp_path) == Summary()
 
 
 def test_a_summary_that_was_printed_before_the_program_stayed_on_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     program(tmp_path, monkeypatch, f"echo '{json.dumps(SUMMARY)}'\necho 'View a list of profiles'\nsleep 60")
-    assert explorer.summarize(tmp_path, 0.5).metrics["dma_pct"] == 50
+    asked = explorer.Explorer(0.5)
+    assert [asked.summarize(tmp_path).metrics["dma_pct"] for _ in range(2)] == [50, 50]
 
 
 def test_a_program_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, monkeypatch, "echo starting\necho 'error: unsupported version' >&2\nexit 3")
-    found = explorer.summarize(tmp_path, 5)
-    assert found.problem == "neuron-explorer ended with exit status 3: error: unsupported version"
+    (problem,) = explorer.Explorer(5).summarize(tmp_path).problems
+    assert "engine activity is not known: neuron-explorer ended with exit status 3: error: unsupported" in problem

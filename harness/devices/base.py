@@ -59,11 +59,11 @@ class Capture:
 
 @dataclass(frozen=True)
 class Summary:
-    """Activity in a capture, by column; without `metrics`, `problem` says why and what to do."""
+    """Activity in a capture, by column; warnings of what is not known of it, and notes on what spoils the variant."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    problem: str | None = None
-    timed_out: bool = False
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass

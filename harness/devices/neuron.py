@@ -76,7 +76,7 @@ class Neuron(Device):
     def __init__(self, settings: NeuronSettings | None = None) -> None:
         super().__init__(settings)
         self._untimed = ""  # why no operator can have device time, if known in advance
-        self._ask_explorer = True  # False after it has timed out
+        self._explorer = neuron_explorer.Explorer(self.settings.explorer_timeout_s)
 
     @property
     def _runtime(self) -> Any:
@@ -112,11 +112,7 @@ class Neuron(Device):
         return neuron_artefacts.inventory(folder, run, self.settings.modes, title)
 
     def summarize(self, folder: Path) -> Summary:
-        if not self._ask_explorer:
-            return Summary()
-        summary = neuron_explorer.summarize(folder, self.settings.explorer_timeout_s)
-        self._ask_explorer = not summary.timed_out
-        return summary
+        return self._explorer.summarize(folder)
 
     def documented_peaks(self, settings: Any, facts: Mapping[str, Any], dtype: str) -> dict[str, Any]:
         called = str(facts.get("name")).lower().replace("trainium", "trn")

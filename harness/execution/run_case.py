@@ -128,5 +128,6 @@ def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress
             progress(f"{name}: what the profiler left")
             summary = device.summarize(traces)
             row.engines = summary.metrics or None
-            if summary.problem is not None:
-                sampling.warnings.append(f"engine activity is not known: {summary.problem}")
+            sampling.warnings += summary.problems
+            for note in summary.notes:
+                row.note(note)

@@ -162,6 +162,7 @@ MEASURED: list[Column] = [
     _engine("gpsimd_engine_pct", "GpSimd", "%", "active time of the GpSimd engine"),
     _engine("dma_pct", "DMA", "%", "active time of the DMA engines"),
     _engine("mfu_pct", "MFU", "%", "model FLOP utilization, estimated"),
+    _engine("throttled_pct", "Throttled", "%", "time in which the core was throttled, of the capture"),
     _engine("hbm_read_bytes", "HBM read", "B", "bytes read from HBM in the capture"),
     _engine("hbm_write_bytes", "HBM written", "B", "bytes written to HBM in the capture"),
     Column("flops_per_s", float, "the declared FLOPs over the latency", lambda v: v.rate("flops"),

@@ -73,7 +73,9 @@ def xla_environment() -> dict[str, str]:
 
 def explorer_environment(shape: str) -> dict[str, str]:
     """The variables that put the stand-in for neuron-explorer on the PATH and choose how it answers."""
-    return {"PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}", "NEURONCORE_EXPLORER": shape}
+    own = str(Path(sys.executable).parent)  # the stand-in runs by this Python, which has what it imports
+    path = os.pathsep.join([str(BIN), own, os.environ.get("PATH", os.defpath)])
+    return {"PATH": path, "NEURONCORE_EXPLORER": shape}
 
 
 def _python_path(site: Path) -> str:

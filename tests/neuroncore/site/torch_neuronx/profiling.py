@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import json
 import os
 import shutil
 import time
@@ -67,7 +68,7 @@ class NeuronProfiler:
         if ProfileMode.DEVICE in self.config.modes:
             if capture != "no_neff":
                 self._write_neffs(folder)
-            (folder / "profile_nc_0_session_0.ntff").write_bytes(b"" if capture == "empty_ntff" else PLACEHOLDER)
+            (folder / "profile_nc_0_session_0.ntff").write_bytes(b"" if capture == "empty_ntff" else self._executions())
         prof.export_chrome_trace(str(folder / "trace.json"))
 
     def _host_files(self) -> list[str]:
@@ -77,6 +78,11 @@ class NeuronProfiler:
             ProfileMode.HOST_MEMORY: ["host_mem.pb"],
         }
         return [name for mode in self.config.modes for name in files.get(mode, [])]
+
+    def _executions(self) -> bytes:
+        """What the stand-in for neuron-explorer reads of this capture."""
+        captured = {"physical_cores": _core.switches.physical_cores, "executions": _core.captured()}
+        return json.dumps({"simulated": captured}).encode()
 
     def _write_neffs(self, folder: Path) -> None:
         """One NEFF, named by a numeric hash, for every kernel that ran; cached ones are copied too."""
