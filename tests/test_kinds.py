@@ -311,7 +311,6 @@ class Pair:
 @pytest.mark.parametrize(
     ("wrap", "kind"),
     [
-        (lambda x: Pair(x, x), "Pair"),
         (lambda x: x.numpy(), "ndarray"),
         (lambda x: {x}, "set"),
         (lambda x: collections.deque([x]), "deque"),

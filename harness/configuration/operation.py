@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import math
@@ -23,6 +24,7 @@ CONTROL = "(control)"  # the hidden second name of the baseline, which no varian
 SEEDS = 2**64  # torch.Generator takes as many
 
 Function = str | Callable[..., Any]
+Inputs = tuple[Any, ...] | list[Any] | dict[str, Any]  # a dict: keyword arguments
 
 
 @dataclass(frozen=True)
@@ -138,13 +140,15 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
     return value
 
 
-def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...]:
-    """The operation's inputs on the CPU, as its `inputs` function returns them.
+def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...] | dict:
+    """The operation's inputs on the CPU, as its `inputs` function returns them: a mapping is keyword arguments.
 
     Raises UsageError, naming the file, if that function does not fit its dims or raises.
     """
     function = resolve(operation.inputs, "op.inputs")
     inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
     if isinstance(inputs, list):
         return tuple(inputs)
     return inputs if isinstance(inputs, tuple) else (inputs,)
@@ -188,8 +192,11 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
 
 
 def describe(function: Callable[..., Any]) -> str:
-    """A function's name and place: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`."""
-    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+    """A function's name and place: `variants.rmsnorm.inputs (variants/rmsnorm.py:12)`; an object's is its class."""
+    if isinstance(function, functools.partial):
+        return describe(function.func)
+    named = function if hasattr(function, "__qualname__") else type(function)
+    name = f"{getattr(named, '__module__', '?')}.{named.__qualname__}"
     code = getattr(function, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 

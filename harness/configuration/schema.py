@@ -25,7 +25,7 @@ class OpSettings:
     name: str = MISSING
     dims: dict[str, Any] = MISSING
     inputs: str = MISSING
-    reference: str = MISSING
+    reference: str | None = MISSING  # null: the baseline's function
     work: str | None = None
     baseline: str = MISSING
     variants: dict[str, Any] = MISSING  # not Dict[str, Variant]: that refuses +op.variants.mine.fn=…

@@ -214,6 +214,8 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
             row.no_op = finding.no_op
             if finding.not_comparable is not None:
                 row.reason = f"not comparable: {finding.not_comparable}"
+            for note in finding.notes:
+                row.note(note)
         case Recompiled(variant, count):
             rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
         case Peak(variant, size):

@@ -21,12 +21,14 @@ from harness.execution.messages import Send, Status, Task, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, left_changed
 from harness.measure import operation_checks, torch_private
+from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler, fastest
+from harness.measure.outputs import Outputs
 from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
-from harness.measure.subject import Outputs, Subject, bind
+from harness.measure.subject import Subject
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
@@ -150,9 +152,9 @@ class _Worker:
                 self.turns.put_back(variant.name)  # its module was imported
         self.work = declared_work(self.operation, self.dtype, self.case.mode)
         self.send(messages.Work(None if self.work is None else dict(self.work)))
-        if self.data.has_reference:
-            self.data.expected(self.case.seed)
-            self._put_back("op.reference")
+        self.data.expected(self.case.seed)
+        self.send(Warnings(self.data.warnings))
+        self._put_back("op.reference")
 
     def _prepare(self, name: str) -> None:
         """Calls a variant for the first time, which may compile it, and compares its outputs with the reference's."""
@@ -161,7 +163,8 @@ class _Worker:
         if reason:
             self.send(Status(name, SKIPPED, reason))
             return
-        subject = self._subject(name, bind(variant, self.device, self.dtype))
+        inputs = self.data.inputs(self.case.seed)
+        subject = self._subject(name, bind(variant, self.device, self.dtype, self.case.seed, inputs))
         self.turns.watch.restart()
         start = perf_counter()
         outputs = subject()
@@ -177,14 +180,14 @@ class _Worker:
                 self.send(Status(name, DEGRADED, cost.degraded))
         self.turns.put_back(name)
         self.subjects[name] = subject
-        if self.task.full_pass and self.data.has_reference:
+        if self.task.full_pass:
             self._check(subject, outputs)
 
-    def _subject(self, name: str, function: Callable[..., Any]) -> Subject:
+    def _subject(self, name: str, bound: Bound) -> Subject:
         """A subject with inputs of its own."""
         device = self.device.torch_device()
         inputs = tree_map(lambda value: own(value, with_gradient=True, device=device), self.data.inputs(self.case.seed))
-        return Subject(name, function, inputs, self.case.mode, self.case.seed)
+        return Subject(name, bound.function, inputs, self.case.mode, self.case.seed, bound.state)
 
     def _check(self, subject: Subject, outputs: tuple[Any, ...]) -> None:
         variant = self.operation.variant(subject.name)
@@ -210,7 +213,7 @@ class _Worker:
         timed = [self.subjects[name] for name in self._standing()]
         baseline = self.subjects.get(self.case.baseline.name)
         if baseline in timed:
-            self.control = self._subject(CONTROL, baseline.function)
+            self.control = self._subject(CONTROL, Bound(baseline.function, baseline.state))
             timed.append(self.control)
             self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
         if not timed:
@@ -271,7 +274,7 @@ class _Worker:
 
     def _check_again(self, name: str) -> None:
         """Checks the variant on other contents in the same tensors."""
-        if self.data.has_reference and name not in self.unchecked:
+        if name not in self.unchecked:
             seed = self.case.seed + 1
             subject = self.subjects[name]
             expected = self.data.expected(seed)
@@ -291,8 +294,7 @@ class _Worker:
                     counted.append(operation_checks.count_flops(self.subjects[name]))
         known = [count for count in counted if count is not None]
         warnings = [operation_checks.flops_warning(self.operation, self.work, known)]
-        if self.data.has_reference:
-            expected = self.data.expected(self.case.seed)
-            inputs = self.data.inputs(self.case.seed)
-            warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
+        expected = self.data.expected(self.case.seed)
+        inputs = self.data.inputs(self.case.seed)
+        warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
         self.send(Warnings([warning for warning in warnings if warning]))

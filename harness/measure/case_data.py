@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import SEEDS, Case, describe, make_inputs, resolve
+from harness.configuration.operation import SEEDS, Case, Inputs, describe, make_inputs, resolve
+from harness.measure.binding import bind_reference
+from harness.measure.modules import ModuleError
 from harness.measure.operation_checks import check_inputs
 from harness.measure.reference import Expected, NotComparableError, expect
 from harness.measure.tensors import intact, seal, unseal
@@ -21,15 +21,11 @@ class CaseData:
         self._case = case
         self._operation = case.operation
         self._dtype = getattr(torch, case.dtype)
-        self._inputs: dict[int, tuple[Any, ...]] = {}
+        self._inputs: dict[int, Inputs] = {}
         self._expected: dict[int, Expected] = {}
+        self.warnings: list[str] = []  # about what the reference gives
 
-    @property
-    def has_reference(self) -> bool:
-        """Whether there is anything to compare with."""
-        return self._operation.reference is not None
-
-    def inputs(self, seed: int) -> tuple[Any, ...]:
+    def inputs(self, seed: int) -> Inputs:
         """New copies, on the CPU, of the inputs for a seed; `op.inputs` is called once a seed.
 
         Raises UsageError if `op.inputs` fails, or makes what cannot be measured.
@@ -39,7 +35,7 @@ class CaseData:
             inputs = make_inputs(self._operation, self._dtype, generator)
             check_inputs(self._operation, inputs, self._dtype)
             self._inputs[seed] = tree_map(seal, inputs)
-        copies: tuple[Any, ...] = tree_map(unseal, self._inputs[seed])
+        copies: Inputs = tree_map(unseal, self._inputs[seed])
         return copies
 
     def expected(self, seed: int) -> Expected:
@@ -48,19 +44,23 @@ class CaseData:
         Raises UsageError if the reference raises, or returns what cannot be compared.
         """
         if seed not in self._expected:
-            reference = resolve(self._operation.reference, "op.reference")  # type: ignore[arg-type]
             case = self._case
-            tolerance = self._operation.tolerance
+            inputs = self.inputs(seed)
+            baseline = case.baseline.fn if self._operation.reference is None else self._operation.reference
+            where = f"op.reference={describe(resolve(baseline, 'op.reference'))}"
             try:
+                bound = bind_reference(self._operation, self._dtype, case.seed, inputs)
                 self._expected[seed] = expect(
-                    reference, self.inputs(seed), case.mode, self._dtype, case.seed, tolerance
+                    bound.function, inputs, case.mode, self._dtype, case.seed, self._operation.tolerance, bound.state
                 )
-            except NotComparableError as error:
-                raise UsageError(f"op.reference={describe(reference)}: {error}") from error
+            except UsageError:
+                raise
+            except (NotComparableError, ModuleError) as error:
+                raise UsageError(f"{where}: {error}") from error
             except Exception as error:
-                raise UsageError(
-                    f"op.reference={describe(reference)}: raised {type(error).__name__}: {one_line(error)}"
-                ) from error
+                raise UsageError(f"{where}: raised {type(error).__name__}: {one_line(error)}") from error
+            for what in self._expected[seed].opaque.values():
+                self.warnings.append(f"{where}: {what}, which is not compared")
         return self._expected[seed]
 
     def drop_overwritten(self) -> bool:

@@ -17,14 +17,16 @@ among equals does, another may be equally right: then the comparison is undeterm
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from harness.measure.observations import Error
-from harness.measure.reference import Expected, finite, number, wide
-from harness.measure.subject import Outputs
+from harness.measure.outputs import UNMATCHED, Label, Outputs, arranged
+from harness.measure.precision import finite, number, wide
+from harness.measure.reference import Expected
 from harness.measure.tensors import dense, odd, own, short
 
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
@@ -46,25 +48,34 @@ class _UndeterminedError(Exception):
     """Another output may be as right."""
 
 
-def compare(outputs: Outputs, expected: Expected) -> Verdict:
-    """Compares a variant's outputs, as `snapshot` copies them, with what the reference gives."""
+def compare(outputs: Outputs, expected: Expected, labels: Sequence[Label] = ()) -> Verdict:
+    """Compares a variant's outputs, as `snapshot` copies them, with what the reference gives.
+
+    `labels` say what they are; the same as the reference's if there are none.
+    """
     wanted = expected.outputs
-    if len(outputs) != len(wanted):
-        return Verdict(f"{_count(len(outputs))} where the reference has {len(wanted)}", None)
+    labels = labels or expected.labels
+    values = arranged(outputs, labels, wanted, expected.labels)
+    if values is None:
+        named = sum(label.by_name for label in expected.labels)
+        given = len(outputs) - sum(label.by_name for label in labels)
+        return Verdict(f"{_count(given)} where the reference has {len(wanted) - named}", None)
     worst: Error | None = None
     undetermined: str | None = None
     errors = expected.rounding_errors
     choices = expected.choices
-    for position, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
-        which = f"output {position}: " if len(outputs) > 1 else ""
+    for position, (output, right) in enumerate(zip(values, wanted, strict=True)):
+        if position in expected.opaque or output is UNMATCHED:
+            continue
+        which = f"{expected.labels[position]}: " if len(values) > 1 else ""
         try:
             mismatch = _form(output, right, expected, position)
             if mismatch:
                 return Verdict(which + mismatch, None)
             if right is None:
                 continue
-            values = number(output) if not isinstance(output, torch.Tensor) else dense(output)
-            error, reason = _difference(values, right, errors[position], choices[position])
+            taken = number(output) if not isinstance(output, torch.Tensor) else dense(output)
+            error, reason = _difference(taken, right, errors[position], choices[position])
         except _UndeterminedError as why:
             undetermined = which + str(why)
             continue

@@ -26,6 +26,7 @@ class Finding:
     error: Error | None
     not_comparable: str | None = None  # why its outputs cannot be compared, so that nothing is known of them
     no_op: bool = False  # hands back its input: nothing need have been computed
+    notes: list[str] = field(default_factory=list)  # what could not be compared
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence, Set
 from typing import Any
 
@@ -13,17 +11,21 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import Operation, Variant, describe, resolve
+from harness.configuration.operation import Inputs, Operation, Variant, describe, resolve
+from harness.measure.binding import given, is_factory, misfit
 from harness.measure.reference import Expected
 from harness.measure.subject import Subject
 from harness.measure.tensors import memories, odd, short
 from harness.measure.trees import flatten
 
 
-def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype) -> None:
+def check_inputs(operation: Operation, inputs: Inputs, dtype: torch.dtype) -> None:
     """Raises UsageError if `inputs` makes tensors that cannot be copied, or none in the dtype that it was given."""
     where = f"op.inputs={describe(resolve(operation.inputs, 'op.inputs'))}"
-    values = flatten(list(inputs))
+    unnamed = [key for key in inputs if not isinstance(key, str)] if isinstance(inputs, dict) else []
+    if unnamed:
+        raise UsageError(f"{where}: makes a dict, which is keyword arguments, with the key {unnamed[0]!r}: use text")
+    values = flatten(inputs)
     for value in values:
         if _may_change(value):
             raise UsageError(
@@ -47,22 +49,24 @@ def check_inputs(operation: Operation, inputs: Sequence[Any], dtype: torch.dtype
 def _may_change(value: Any) -> bool:
     """Whether a value that is no tensor holds others, which a variant could change for all that come after it."""
     containers = (np.ndarray, Set, Mapping, MutableSequence, Iterator)
-    return isinstance(value, containers) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+    return isinstance(value, containers)
 
 
-def check_signature(variant: Variant, inputs: Sequence[Any]) -> None:
-    """Raises UsageError if the variant's function cannot be called with the inputs and its `args`."""
+def check_signature(variant: Variant, inputs: Inputs) -> None:
+    """Raises UsageError if the variant's function cannot be called with the inputs and its `args`.
+
+    Of a module's factory, if it cannot be called with `args` alone. What a module takes is seen when it is called.
+    """
     key = f"op.variants.{variant.name}.fn"
     function = resolve(variant.fn, key)
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # built-in functions have none to look at
+    if is_factory(function, variant.args):
+        problem = misfit(function, variant.args, [])
+        if problem and misfit(function, variant.args, inputs):
+            raise UsageError(f"{key}={describe(function)}: is called with {', '.join(variant.args)}: {problem}")
         return
-    try:
-        signature.bind(*inputs, **variant.args)
-    except TypeError as error:
-        given = ", ".join([_count(len(inputs), "input"), *variant.args])
-        raise UsageError(f"{key}={describe(function)}: is called with {given}: {error}") from error
+    problem = misfit(function, variant.args, inputs)
+    if problem:
+        raise UsageError(f"{key}={describe(function)}: is called with {given(inputs, variant.args)}: {problem}")
 
 
 def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str) -> UsageError:
@@ -100,7 +104,7 @@ def flops_warning(operation: Operation, work: Mapping[str, float], counted: Sequ
 
 
 def bytes_warning(
-    operation: Operation, work: Mapping[str, float], inputs: Sequence[Any], expected: Expected, mode: str
+    operation: Operation, work: Mapping[str, float], inputs: Inputs, expected: Expected, mode: str
 ) -> str | None:
     """A warning if the declared bytes are fewer than those of the tensors that go in and come out.
 
@@ -109,7 +113,7 @@ def bytes_warning(
     if any(layout not in (None, torch.strided) for layout in expected.layouts):
         return None  # how many values a sparse output stores is not known from its dense form
     results = [result.numel() * _itemsize(result, expected.dtype) for result in expected.outputs if result is not None]
-    read = sum(_read_bytes(value) for value in flatten(list(inputs)) if isinstance(value, torch.Tensor))
+    read = sum(_read_bytes(value) for value in flatten(inputs) if isinstance(value, torch.Tensor))
     minimum = {
         "forward": read + sum(results),
         "backward": max(results, default=0),
@@ -137,7 +141,3 @@ def _itemsize(result: torch.Tensor, dtype: torch.dtype) -> int:
     if result.dtype.is_complex:
         return dtype.to_complex().itemsize
     return dtype.itemsize if result.dtype == torch.float64 else result.itemsize
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from harness.configuration.operation import SEEDS
-from harness.measure.subject import Outputs, Subject
+from harness.measure.modules import State
+from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
+from harness.measure.precision import Exactly, finite, is_inexact, number, upcast, wide
+from harness.measure.subject import Subject
 from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unseal, with_values
 from harness.measure.trees import tree_map
 
@@ -49,6 +51,8 @@ class Expected:
     numbers: tuple[bool, ...]  # which outputs are Python's numbers
     dtype: torch.dtype
     random: bool
+    labels: tuple[Label, ...]  # what each output is
+    opaque: dict[int, str]  # positions of outputs that nothing is known to compare of, and what they are
     keys: tuple[str, ...] = ()  # of outputs that are a dict
 
     @property
@@ -73,18 +77,25 @@ class Expected:
 
 
 def expect(
-    reference: Callable, inputs: Sequence, mode: str, dtype: torch.dtype, seed: int, tolerance: float
+    reference: Callable,
+    inputs: Sequence[Any] | dict[str, Any],
+    mode: str,
+    dtype: torch.dtype,
+    seed: int,
+    tolerance: float,
+    state: State | None = None,
 ) -> Expected:
     """Evaluates the reference on float64 copies of the inputs, and on perturbed copies.
 
-    `inputs` are CPU tensors in `dtype`, which lists, tuples and dicts may hold. Raises what the reference raises, and
-    NotComparableError if it returns what cannot be compared.
+    `inputs` are CPU tensors in `dtype`, which lists, tuples and dicts may hold; `state` is that of the reference if it
+    is a module, whose parameters are in float64 and are perturbed as the inputs are. Raises what the reference raises,
+    and NotComparableError if it returns what cannot be compared.
     """
-    evaluation = _Evaluation(_exact(reference, dtype), mode, seed)
-    exact = tree_map(_upcast, list(inputs))
-    state = torch.get_rng_state()
+    evaluation = _Evaluation(reference, mode, seed, state)
+    exact = tree_map(upcast, inputs if isinstance(inputs, dict) else list(inputs))
+    before = torch.get_rng_state()
     outputs = evaluation(exact)
-    random = not torch.equal(state, torch.get_rng_state())
+    random = not torch.equal(before, torch.get_rng_state())
     eps = torch.finfo(dtype).eps
     step = max(eps, STEP)
     move = partial(_perturb, step=step, generator=torch.Generator().manual_seed(seed % SEEDS))
@@ -103,6 +114,8 @@ def expect(
         shapes=tuple(frozenset(each.shapes) for each in seen),
         layouts=tuple(output.layout if forward and isinstance(output, torch.Tensor) else None for output in outputs),
         numbers=evaluation.numbers,
+        labels=evaluation.labels,
+        opaque=evaluation.opaque,
         dtype=dtype,
         random=random,
         keys=evaluation.keys,
@@ -112,39 +125,67 @@ def expect(
 class _Evaluation:
     """A reference that can be evaluated again and again."""
 
-    def __init__(self, reference: Callable, mode: str, seed: int):
+    def __init__(self, reference: Callable, mode: str, seed: int, state: State | None):
         self._reference = reference
         self._mode = mode
         self._seed = seed
+        self._state = state
         self._context: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.keys: tuple[str, ...] = ()
+        self.labels: tuple[Label, ...] = ()
         self.numbers: tuple[bool, ...] = ()
+        self.opaque: dict[int, str] = {}
 
-    def __call__(self, inputs: list) -> list[torch.Tensor | None]:
+    def __call__(self, inputs: list | dict) -> list[torch.Tensor | None]:
         """The outputs, and their keys if they are a dict."""
-        subject = Subject("reference", self._reference, inputs, self._mode, self._seed)
+        subject = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state)
         try:
             outputs = subject()
         except RuntimeError:
             # a function over weights of its own mixes their dtype with float64
-            self._context = _Exactly
+            self._context = Exactly
             with contextlib.suppress(Exception), self._context():
                 return self._taken(subject, subject())
             raise
         return self._taken(subject, outputs)
 
     def _taken(self, subject: Subject, outputs: Outputs) -> list[torch.Tensor | None]:
+        changed = set() if self._state is None else self._state.changed()
+        kept = [label.kind != BUFFER or label.name in changed for label in subject.labels]
+        outputs = tuple(itertools.compress(outputs, kept))
+        self.labels = tuple(itertools.compress(subject.labels, kept))
         self.keys = subject.keys
         self.numbers = tuple(isinstance(output, (bool, int, float, complex)) for output in outputs)
+        kinds = {position: type(output).__name__ for position, output in enumerate(outputs) if not _known(output)}
+        if kinds and len(kinds) == sum(label.kind == OUTPUT for label in self.labels):
+            kind = next(iter(kinds.values()))
+            raise NotComparableError(f"returns a {kind}; only tensors, numbers and None can be compared")
+        self.opaque = {position: f"{self.labels[position]} is a {kind}" for position, kind in kinds.items()}
         return [_comparable(output) for output in outputs]
 
-    def perturb(self, exact: list, move: Callable[[Any], Any], seen: list[_Sensitivity]) -> None:
-        """Evaluates on inputs and upstream gradients that are moved; adds to each output's sensitivity in `seen`."""
-        moved = Subject("reference", self._reference, tree_map(move, exact), self._mode, self._seed, move)
-        with self._context():
-            outputs = moved()
-        for each, output in zip(seen, outputs, strict=False):
-            each.add(_comparable(output))
+    def perturb(self, exact: list | dict, move: Callable[[Any], Any], seen: list[_Sensitivity]) -> None:
+        """Evaluates on inputs, parameters and upstream gradients that are moved; adds to each sensitivity in `seen`."""
+        inputs = tree_map(move, exact)
+        moved = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state, move)
+        with _moved(self._state, move), self._context():
+            values = moved()
+        outputs = dict(zip(moved.labels, values, strict=True))
+        for label, each in zip(self.labels, seen, strict=True):
+            each.add(_comparable(outputs.get(label)))
+
+
+@contextlib.contextmanager
+def _moved(state: State | None, move: Callable[[Any], Any]) -> Iterator[None]:
+    """A module's parameters moved, and afterwards as they were."""
+    parameters = [] if state is None else list(state.module.parameters())
+    values = [parameter.data for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.data = move(parameter.data)
+        yield
+    finally:
+        for parameter, value in zip(parameters, values, strict=True):
+            parameter.data = value
 
 
 class _Sensitivity:
@@ -191,78 +232,21 @@ class _Sensitivity:
         return tolerance * (moved + _magnitude(self.output, eps, floor))
 
 
-class _Exactly(TorchFunctionMode):
-    """Every floating-point tensor that reaches a function of torch does so in double precision.
-
-    It serves functions that hold weights of their own, wherever they hold them: in a closure, a global, a module.
-    """
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(function, "__name__", "")
-        if name.startswith("__") and name.endswith("__") and name.strip("_") in ("get", "set", "delete"):
-            return function(*args, **(kwargs or {}))  # an attribute
-        written = 1 if name.endswith("_") and not name.endswith("__") else 0  # the tensor that is written in place
-        args = (*args[:written], *tree_map(_widened, list(args[written:])))
-        kwargs = {key: value if key == "out" else tree_map(_widened, value) for key, value in (kwargs or {}).items()}
-        return function(*args, **kwargs)
-
-
-def _widened(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    if value.dtype.is_floating_point and value.dtype != torch.float64:
-        return value.double()
-    return value.to(torch.complex128) if value.dtype.is_complex else value
-
-
-def _exact(reference: Callable, dtype: torch.dtype) -> Callable:
-    """A module's weights are rounded to the dtype, as those of the copy that is measured."""
-    if not isinstance(reference, torch.nn.Module):
-        return reference
-    return copy.deepcopy(reference).cpu().to(dtype).double()
+def _known(output: Any) -> bool:
+    return output is None or isinstance(output, (torch.Tensor, bool, int, float, complex))
 
 
 def _comparable(output: Any) -> torch.Tensor | None:
-    """An output as a tensor of its own; raises NotComparableError if it cannot be compared."""
-    if output is None:
-        return None
+    """An output as a tensor of its own, None if it holds nothing to compare.
+
+    Raises NotComparableError for a tensor that cannot be compared.
+    """
     if isinstance(output, torch.Tensor):
         kind = odd(output)
         if kind is not None:
             raise NotComparableError(f"returns {kind}, which cannot be compared")
         return output.detach().resolve_conj().resolve_neg()
-    if isinstance(output, (bool, int, float, complex)):
-        return number(output)
-    raise NotComparableError(f"returns a {type(output).__name__}; only tensors, numbers and None can be compared")
-
-
-def number(value: complex) -> torch.Tensor:
-    """A Python number with nothing lost."""
-    kind = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}[type(value)]
-    return torch.tensor(value, dtype=kind, device="cpu")
-
-
-def is_inexact(tensor: torch.Tensor) -> bool:
-    """Whether its values are rounded: floating-point or complex."""
-    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
-
-
-def wide(tensor: torch.Tensor) -> torch.Tensor:
-    """In double precision, real or complex."""
-    return tensor.to(torch.complex128) if tensor.dtype.is_complex else tensor.double()
-
-
-def finite(values: torch.Tensor) -> torch.Tensor:
-    """The values with 0 in place of NaN and infinity, in either part of a complex number."""
-    if values.dtype.is_complex:
-        return torch.view_as_complex(torch.view_as_real(values.resolve_conj()).nan_to_num(0.0, 0.0, 0.0))
-    return values.nan_to_num(0.0, 0.0, 0.0)
-
-
-def _upcast(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or not is_inexact(value):
-        return value
-    return with_values(value, lambda values: wide(values.resolve_conj().resolve_neg()))
+    return number(output) if isinstance(output, (bool, int, float, complex)) else None
 
 
 def _perturb(value: Any, step: float, generator: torch.Generator) -> Any:

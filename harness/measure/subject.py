@@ -2,66 +2,84 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from operator import getitem, itemgetter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
 from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 import torch
 
-from harness.configuration.operation import SEEDS, Variant, resolve
-from harness.devices.base import Device
+from harness.configuration.operation import SEEDS, Inputs
 from harness.measure import torch_private
+from harness.measure.modules import State
+from harness.measure.outputs import BUFFER, INPUT, OUTPUT, PARAMETER, Label, Outputs, keys
 from harness.measure.tensors import addresses, odd, overwrite, own, same
-from harness.measure.trees import Path, flatten, same_form, tree_map, walk
-
-Outputs = tuple[Any, ...]
+from harness.measure.trees import Field, Path, dotted, flatten, getter, same_form, tree_map, walk
 
 
 class Subject:
     """A variant that can be called again and again on the same inputs.
 
     Calling it does what the mode asks for: the forward pass without gradients; the backward pass alone, of a
-    graph kept from one forward pass; or both.
+    graph kept from one forward pass; or both. A module begins each call with the buffers that it had at first.
     """
 
     def __init__(
         self,
         name: str,
         function: Callable[..., Any],
-        inputs: Sequence[Any],
+        inputs: Sequence[Any] | dict[str, Any],
         mode: str,
         seed: int,
+        state: State | None = None,
         move: Callable[[Any], Any] | None = None,
     ):
-        """`move`, if given, changes the upstream gradients: the reference's sensitivity to them."""
+        """`state` is that of the module behind the function, if there is one.
+
+        `move`, if given, changes the upstream gradients: the reference's sensitivity to them.
+        """
         self.name = name
         self.function = function
         self.mode = mode
         self.seed = seed
+        self.state = state
         self._move = move
+        self._parameters = {} if state is None or mode == "forward" else state.parameters
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
         self.keys: tuple[str, ...] = ()  # of the outputs of its last call, if they are a dict
+        self.labels: tuple[Label, ...] = ()  # of the values that its last call gave
+        self._output_labels: tuple[Label, ...] = ()
+        self._value_labels: tuple[Label, ...] = ()
         self._seconds: list[float] = []
         self._paths: list[Path] = []  # where its outputs hold what has a gradient
         self._graph: tuple[list[torch.Tensor], list[torch.Tensor]] | None = None
         self._upstream: list[torch.Tensor] | None = None
 
-    def _hold(self, inputs: Sequence[Any], device: torch.device | None = None) -> None:
+    def _hold(self, inputs: Sequence[Any] | dict[str, Any], device: torch.device | None = None) -> None:
         """Takes copies of the inputs, at every depth of lists, tuples and dicts."""
         with_gradient = self.mode != "forward"
-        self.inputs = tree_map(lambda value: own(value, with_gradient, device), list(inputs))
-        self._tensors = [value for value in flatten(self.inputs) if isinstance(value, torch.Tensor)]
-        self._leaves = [tensor for tensor in self._tensors if tensor.requires_grad]
+        held = inputs if isinstance(inputs, dict) else list(inputs)
+        self.inputs: Inputs = tree_map(lambda value: own(value, with_gradient, device), held)
+        self._call_function = bound(self.function, self.inputs)
+        tensors = [(path, value) for path, value in walk(self.inputs) if isinstance(value, torch.Tensor)]
+        self._tensors = [value for _, value in tensors]
+        leaves = [(Label(INPUT, dotted(path)), value) for path, value in tensors if value.requires_grad]
+        leaves += [(Label(PARAMETER, name), value) for name, value in self._parameters.items()]
+        self._leaf_labels = tuple(label for label, _ in leaves)
+        self._leaves = [value for _, value in leaves]
 
     def __call__(self) -> Outputs:
+        """The outputs, then gradients, then the contents of buffers, as `labels` says."""
+        if self.state is not None and self._graph is None:
+            self.state.restore()
         start = perf_counter()
         outputs = self._call()
         self._seconds.append(perf_counter() - start)
-        return outputs
+        buffers = () if self.state is None else tuple(self.state.buffers())
+        self.labels = (*self._value_labels, *(Label(BUFFER, name) for name, _ in buffers))
+        return (*outputs, *(value for _, value in buffers))
 
     @property
     def call_s(self) -> float:
@@ -71,19 +89,25 @@ class Subject:
     def _call(self) -> Outputs:
         if self.mode == "forward":
             with torch.no_grad():
-                return self._outputs()
+                outputs = self._outputs()
+            self._value_labels = self._output_labels
+            return outputs
         if self.mode == "forward_backward":
             outputs = self._outputs()
+            self._value_labels = self._output_labels + self._leaf_labels
             return outputs + self._gradients(*self._differentiable(outputs))
         if self._graph is None:
             self._graph = self._differentiable(self._outputs())
+        self._value_labels = self._leaf_labels
         return self._gradients(*self._graph, retain=True)
 
     def _outputs(self) -> Outputs:
-        outputs = self.function(*self.inputs)
+        outputs = self._call_function()
         self.keys = keys(outputs)
-        self._paths = [path for path, value in walk(outputs) if _has_gradient(value)]
-        return flatten(outputs)
+        values = list(walk(outputs))
+        self._paths = [path for path, value in values if _has_gradient(value)]
+        self._output_labels = tuple(Label(OUTPUT, dotted(path)) for path, _ in values)
+        return tuple(value for _, value in values)
 
     def timed(self) -> Callable[[], Any]:
         """The call itself, without any code of the harness; the caller sets grad mode.
@@ -91,20 +115,20 @@ class Subject:
         Values are left as autograd gives them: an input that takes no part has None for a gradient.
         """
         if self.mode == "forward":
-            return partial(self.function, *self.inputs)
+            return self._call_function
         if not self._seconds or (self.mode == "backward" and self._graph is None):
             self()
         if self.mode == "backward":
             outputs, upstream = self._graph  # type: ignore[misc]
             return partial(torch.autograd.grad, outputs, self._leaves, upstream, retain_graph=True, allow_unused=True)
-        return _forward_backward(self.function, self.inputs, self._leaves, self._upstream or [], self._paths)
+        return _forward_backward(self._call_function, self._leaves, self._upstream or [], self._paths)
 
-    def refresh(self, inputs: Sequence[Any]) -> None:
+    def refresh(self, inputs: Sequence[Any] | dict[str, Any]) -> None:
         """Writes new contents into the same tensors, at the same addresses if these are of the same size.
 
         Upstream gradients, which a variant may have overwritten, are restored.
         """
-        inputs = list(inputs)
+        inputs = inputs if isinstance(inputs, dict) else list(inputs)
         reused = same_form(self.inputs, inputs) and all(
             overwrite(current, new)
             if isinstance(current, torch.Tensor) and isinstance(new, torch.Tensor)
@@ -117,29 +141,36 @@ class Subject:
             overwrite(gradient, upstream(gradient, self.seed + index))
         self._graph = None
 
-    def changed_inputs(self, inputs: Sequence[Any]) -> list[int]:
-        """Positions of inputs whose contents are no longer those of `inputs`."""
+    def forget_graph(self) -> None:
+        """Has the next call run forward as well, whatever the mode."""
+        self._graph = None
+
+    def changed_inputs(self, inputs: Sequence[Any] | dict[str, Any]) -> list[str]:
+        """Positions or names of inputs whose contents are no longer those of `inputs`."""
         return [
-            position
-            for position, (current, new) in enumerate(zip(self.inputs, inputs, strict=True))
+            str(name)
+            for (name, current), (_, new) in zip(_items(self.inputs), _items(inputs), strict=True)
             if not same_form(current, new) or not all(map(same, flatten(current), flatten(new)))
         ]
 
     def versions(self) -> list[int]:
         """How often each of its tensors has been written in place: a cheap look at whether someone did."""
-        return [torch_private.version(tensor) for tensor in (*self._tensors, *(self._upstream or ()))]
+        weights = () if self.state is None else self.state.module.parameters()
+        tensors = (*self._tensors, *(self._upstream or ()), *weights)
+        return [torch_private.version(tensor) for tensor in tensors]
 
     def returns_input(self, outputs: Outputs) -> bool:
         """Whether every output shares its memory with an input, so that nothing need have been computed."""
         own_memory = {address for tensor in self._tensors for address in addresses(tensor)}
-        tensors = [output for output in outputs if isinstance(output, torch.Tensor) and odd(output) is None]
+        computed = [output for label, output in zip(self.labels, outputs, strict=True) if label.kind != BUFFER]
+        tensors = [output for output in computed if isinstance(output, torch.Tensor) and odd(output) is None]
         return bool(tensors) and all(addresses(tensor)[-1] in own_memory for tensor in tensors)
 
     def backward_graphs(self) -> int:
         """How many of the graphs that autograd would run backward are compiled ones."""
         if self.mode == "forward":
             return 0
-        outputs = flatten(self.function(*self.inputs)) if self._graph is None else self._graph[0]
+        outputs = flatten(self._call_function()) if self._graph is None else self._graph[0]
         pending = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
         seen = set[Any]()
         compiled: set[type] = set()  # AOTAutograd makes a class for each graph
@@ -157,7 +188,8 @@ class Subject:
         grown = [output for output in outputs if _has_gradient(output)]
         if not grown or not self._leaves:
             raise ValueError(
-                f"nothing to differentiate in mode {self.mode}: no output depends on an input with gradient"
+                f"nothing to differentiate in mode {self.mode}: no output depends on an input, or on a parameter, that "
+                "takes a gradient"
             )
         if self._upstream is None:
             drawn = [upstream(output, self.seed + index) for index, output in enumerate(grown)]
@@ -168,25 +200,9 @@ class Subject:
         return torch.autograd.grad(outputs, self._leaves, upstream, retain_graph=retain, materialize_grads=True)
 
 
-def bind(variant: Variant, device: Device, dtype: torch.dtype) -> Callable[..., Any]:
-    """The variant's function with its arguments bound, compiled if it says so.
-
-    A module is copied to the device and the dtype: its weights belong to the case as its inputs do.
-    """
-    function = resolve(variant.fn, f"op.variants.{variant.name}.fn")
-    if isinstance(function, torch.nn.Module):
-        function = copy.deepcopy(function).to(device=device.torch_device(), dtype=dtype)
-    bound = partial(function, **variant.args) if variant.args else function
-    if variant.compile is None:
-        return bound
-    # a function that several variants compile must not share its caches and its recompile limit among them
-    arguments = {**device.compile_arguments(), "isolate_recompiles": True, **variant.compile}
-    return torch.compile(bound, **arguments)
-
-
-def keys(outputs: Any) -> tuple[str, ...]:
-    """The names under which a function returns its outputs, if it returns a dict."""
-    return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
+def bound(function: Callable[..., Any], inputs: Inputs) -> Callable[..., Any]:
+    """A call with the inputs: with keyword arguments if they are a dict."""
+    return partial(function, **inputs) if isinstance(inputs, dict) else partial(function, *inputs)
 
 
 def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
@@ -201,26 +217,27 @@ def upstream(output: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def _forward_backward(
-    function: Callable[..., Any],
-    inputs: Sequence[Any],
-    leaves: list[torch.Tensor],
-    upstream: list[torch.Tensor],
-    paths: list[Path],
+    call: Callable[[], Any], leaves: list[torch.Tensor], upstream: list[torch.Tensor], paths: list[Path]
 ) -> Callable[[], Any]:
     """Both passes in one call, which adds no Python but one lambda unless outputs are nested."""
     grad = torch.autograd.grad
     if paths == [()]:
         (gradient,) = upstream
-        return lambda: grad(function(*inputs), leaves, gradient, allow_unused=True)
-    if all(len(path) == 1 for path in paths):
+        return lambda: grad(call(), leaves, gradient, allow_unused=True)
+    if all(len(path) == 1 and not isinstance(path[0], Field) for path in paths):
         select = itemgetter(*(key for (key,) in paths))
-        return lambda: grad(select(function(*inputs)), leaves, upstream, allow_unused=True)
+        return lambda: grad(select(call()), leaves, upstream, allow_unused=True)
+    getters = [getter(path) for path in paths]
 
     def nested() -> Any:
-        outputs = function(*inputs)
-        return grad([reduce(getitem, path, outputs) for path in paths], leaves, upstream, allow_unused=True)
+        outputs = call()
+        return grad([get(outputs) for get in getters], leaves, upstream, allow_unused=True)
 
     return nested
+
+
+def _items(inputs: Sequence[Any] | dict[str, Any]) -> Iterable[tuple[Any, Any]]:
+    return inputs.items() if isinstance(inputs, dict) else enumerate(inputs)
 
 
 def _has_gradient(value: Any) -> bool:

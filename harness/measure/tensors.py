@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,32 +14,57 @@ COMPRESSED = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse
 COPIED = {torch.strided, torch.sparse_coo, *COMPRESSED}
 
 
-@dataclass(frozen=True)
 class Sealed:
-    """A tensor's contents as bytes.
+    """A strided tensor's contents as bytes; no dataclass, so that it is a value of a tree.
 
     A tensor can be found by walking the garbage collector's objects, and be overwritten; bytes are in none of its
     lists, and never change, but for who writes to their address: the checksum tells.
     """
 
-    data: bytes
-    checksum: int
-    dtype: torch.dtype
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-    requires_grad: bool
+    __slots__ = ("_checksum", "_dtype", "_form", "_requires_grad", "data")
+
+    def __init__(self, tensor: torch.Tensor):
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+        self.data = storage(plain).view(torch.uint8).numpy().tobytes()
+        self._checksum = zlib.crc32(self.data)
+        self._dtype = tensor.dtype
+        self._form = tuple(plain.size()), plain.stride(), int(plain.storage_offset())
+        self._requires_grad = tensor.requires_grad
+
+    def tensor(self) -> torch.Tensor:
+        """A new CPU tensor of these contents."""
+        if self.data:
+            memory = torch.frombuffer(bytearray(self.data), dtype=self._dtype)
+        else:
+            memory = torch.empty(0, dtype=self._dtype, device="cpu")
+        return memory.as_strided(*self._form).requires_grad_(self._requires_grad)
+
+    def intact(self) -> bool:
+        """Whether the contents are those that were sealed."""
+        return zlib.crc32(self.data) == self._checksum
 
 
-@dataclass(frozen=True)
 class SealedSparse:
     """A sparse tensor as its sealed components."""
 
-    layout: torch.layout
-    components: tuple[Sealed, ...]
-    size: tuple[int, ...]
-    coalesced: bool
-    requires_grad: bool
+    __slots__ = ("_coalesced", "_components", "_layout", "_requires_grad", "_size")
+
+    def __init__(self, tensor: torch.Tensor):
+        self._components = [Sealed(component) for component in _components(tensor.detach().cpu())]
+        self._layout = tensor.layout
+        self._size = tuple(tensor.size())
+        self._coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
+        self._requires_grad = tensor.requires_grad
+
+    def tensor(self) -> torch.Tensor:
+        """A new CPU tensor of these contents."""
+        components = [component.tensor() for component in self._components]
+        sparse = _assembled(self._layout, components, self._size, self._coalesced)
+        return sparse.requires_grad_(self._requires_grad)
+
+    def intact(self) -> bool:
+        """Whether the contents are those that were sealed."""
+        return all(component.intact() for component in self._components)
 
 
 def odd(value: Any) -> str | None:
@@ -80,35 +104,17 @@ def seal(value: Any) -> Any:
     """A tensor's contents, out of reach of whoever looks for tensors; anything else as it is."""
     if not isinstance(value, torch.Tensor):
         return value
-    if value.layout == torch.strided:
-        plain = value.detach().cpu().resolve_conj().resolve_neg()
-        data = storage(plain).view(torch.uint8).numpy().tobytes()
-        form = tuple(plain.size()), plain.stride(), int(plain.storage_offset())
-        return Sealed(data, zlib.crc32(data), value.dtype, *form, value.requires_grad)
-    components = tuple(seal(component) for component in _components(value.detach().cpu()))
-    coalesced = value.layout == torch.sparse_coo and value.is_coalesced()
-    return SealedSparse(value.layout, components, tuple(value.size()), coalesced, value.requires_grad)
+    return Sealed(value) if value.layout == torch.strided else SealedSparse(value)
 
 
 def unseal(value: Any) -> Any:
     """A new CPU tensor of sealed contents; anything else as it is."""
-    if isinstance(value, Sealed):
-        if value.data:
-            memory = torch.frombuffer(bytearray(value.data), dtype=value.dtype)
-        else:
-            memory = torch.empty(0, dtype=value.dtype, device="cpu")
-        return memory.as_strided(value.size, value.stride, value.offset).requires_grad_(value.requires_grad)
-    if isinstance(value, SealedSparse):
-        components = [unseal(component) for component in value.components]
-        return _assembled(value.layout, components, value.size, value.coalesced).requires_grad_(value.requires_grad)
-    return value
+    return value.tensor() if isinstance(value, (Sealed, SealedSparse)) else value
 
 
 def intact(value: Any) -> bool:
     """Whether sealed contents are those that were sealed; True of anything else."""
-    if isinstance(value, SealedSparse):
-        return all(map(intact, value.components))
-    return not isinstance(value, Sealed) or zlib.crc32(value.data) == value.checksum
+    return not isinstance(value, (Sealed, SealedSparse)) or value.intact()
 
 
 def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 
+from harness.configuration.operation import Inputs
 from harness.devices.base import Device
 from harness.measure.correctness import compare, snapshot
 from harness.measure.observations import Finding
+from harness.measure.outputs import Outputs, unmatched
 from harness.measure.reference import Expected
 from harness.measure.state import alike
-from harness.measure.subject import Outputs, Subject
+from harness.measure.subject import Subject
 from harness.measure.tensors import same
 
 SETTLE_S = 0.02  # long enough for a thread that was left behind to show itself
@@ -24,7 +25,7 @@ def examine(
     subject: Subject,
     first: Outputs,
     call: Callable[[], Outputs],
-    inputs: Callable[[], Sequence[Any]],
+    inputs: Callable[[], Inputs],
     expected: Expected,
     device: Device,
 ) -> Finding:
@@ -41,7 +42,8 @@ def examine(
     time.sleep(SETTLE_S)
     device.synchronize()
     settled = snapshot(first)
-    verdict = compare(taken, expected)
+    labels = subject.labels
+    verdict = compare(taken, expected, labels)
     if not _alike(taken, settled):
         return Finding("its output still changes after the call has returned: work is left running", verdict.error)
     changed = subject.changed_inputs(inputs())
@@ -50,21 +52,24 @@ def examine(
         also = f"; {verdict.reason}" if verdict.reason else ""
         return Finding(f"changes its inputs in place (input {which}){also}", verdict.error)
     no_op = subject.returns_input(first)
+    subject.forget_graph()  # else a forward pass that draws random numbers would go unseen
     before = device.get_rng_state()
     second = snapshot(call())
     draws = not alike(before, device.get_rng_state())
     if (draws and not _alike(taken, second)) or expected.random:
         return Finding(None, None, not_comparable=RANDOM, no_op=no_op)
-    again = compare(second, expected)
+    again = compare(second, expected, labels)
     reason = verdict.reason or (again.reason and f"right in its first call only: {again.reason}")
     undetermined = None if reason else verdict.undetermined or again.undetermined
-    return Finding(reason, None if undetermined else verdict.error, not_comparable=undetermined, no_op=no_op)
+    notes = unmatched(taken, labels, expected.outputs, expected.labels)
+    return Finding(reason, None if undetermined else verdict.error, undetermined, no_op, notes)
 
 
-def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Sequence[Any], expected: Expected) -> str | None:
+def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Inputs, expected: Expected) -> str | None:
     """Checks a variant once more after timing, on new contents in the same tensors; None: right."""
     subject.refresh(inputs)
-    reason = compare(snapshot(call()), expected).reason
+    outputs = snapshot(call())
+    reason = compare(outputs, expected, subject.labels).reason
     return f"wrong for new contents of its inputs, as if it remembered: {reason}" if reason else None
 
 

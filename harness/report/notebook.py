@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import inspect
 import shlex
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from harness.configuration.operation import DTYPES, MODES, describe
 from harness.configuration.schema import parse
 from harness.execution.progress import progress
 from harness.execution.run_case import run_case
+from harness.measure.trees import flatten, tree_map
 from harness.report import drawing, page, rendering, run_report, summary
 from harness.report.tables import Table, comparison_table, operator_tables
 from harness.results import columns, comparison
@@ -52,13 +55,16 @@ def compare(
 
     Args:
         op: the operation's name.
-        variants: functions of the input tensors by name, or what a variant's YAML holds: {"fn": f, "compile": True}.
-        inputs: the input tensors, or a function of `dims`, `dtype` and `generator` that makes them on the CPU. Only
-            with the latter can variants be tried on other contents than those of the first call.
-        reference: a function that is right in float64 on the CPU; else the baseline's, which is then right by name.
+        variants: functions of the input tensors or modules by name, or what a variant's YAML holds: {"fn": f,
+            "compile": True}. A module is measured as a copy in `dtype`; a class of modules, or a function without
+            arguments that returns one, is called to make it.
+        inputs: the input tensors, as a dict if they are keyword arguments; or a function of `dims`, `dtype` and
+            `generator` that makes them on the CPU. Only with the latter can variants be tried on other contents than
+            those of the first call.
+        reference: a function or module that is right in float64 on the CPU; else the baseline's, right by name then.
         work: FLOPs and bytes, {"flops": …, "bytes": …}, or a function of `dims`, `dtype` and `mode` that gives them.
         baseline: the variant that others are compared with; else the operation's own, or the first of `variants`.
-        dtype: else that of the first floating-point input tensor, or the configuration's.
+        dtype: else that of the first floating-point input tensor, or parameter of a module, or the configuration's.
         device, mode: as on the command line.
         overrides: further keys as on the command line, such as ["latency.seconds=2"].
         config_dir: a further folder of configuration.
@@ -82,8 +88,6 @@ def compare(
     else:
         plain["op"]["variants"] |= _mapping(variants or {})
     plain["op"] |= {key: value for key, value in (("reference", reference), ("work", _as_function(work))) if value}
-    if not plain["op"]["reference"]:
-        plain["op"]["reference"] = _function(plain["op"]["variants"].get(plain["op"]["baseline"]))
     temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
     path = Path(temporary.name if temporary is not None else folder).resolve()  # type: ignore[arg-type]
     if op is not None and not variants and reference is None and work is None:
@@ -178,11 +182,15 @@ def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: st
     if not callable(inputs):
         if dims:
             raise UsageError(f"{', '.join(dims)}: not an argument of compare, and inputs that are tensors have no dims")
-        tensors = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        if isinstance(inputs, Mapping):
+            inputs = dict(inputs)
+        elif not isinstance(inputs, (tuple, list)):
+            inputs = (inputs,)
+        tensors = [*flatten(inputs), *_parameters(variants)]
         floating = [value.dtype for value in tensors if _is_floating(value)]
         if free and floating:
             dtype = str(floating[0]).removeprefix("torch.")
-        inputs = _given(tensors)
+        inputs = _given(inputs)
     op = {
         "name": "functions",
         "dims": dict(dims),
@@ -197,16 +205,27 @@ def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: st
     return {"op": op, "dtype": dtype}
 
 
-def _given(tensors: tuple[Any, ...]) -> Callable[..., Any]:
+def _given(inputs: Any) -> Callable[..., Any]:
     """A function that makes inputs out of tensors that are there already."""
-    held = [(value.detach().cpu(), value.requires_grad) if _is_floating(value) else (value, None) for value in tensors]
 
-    def given(dtype: Any, **_: Any) -> tuple[Any, ...]:
-        return tuple(
-            value if gradient is None else value.to(dtype).requires_grad_(gradient) for value, gradient in held
-        )
+    def cast(value: Any, **to: Any) -> Any:
+        return value.detach().to(**to).requires_grad_(value.requires_grad) if _is_floating(value) else value
+
+    held = tree_map(partial(cast, device="cpu"), inputs)
+
+    def given(dtype: Any, **_: Any) -> Any:
+        return tree_map(partial(cast, dtype=dtype), held)
 
     return given
+
+
+def _parameters(variants: Any) -> Iterator[Any]:
+    """The parameters of the modules among variants."""
+    for variant in variants.values() if isinstance(variants, Mapping) else ():
+        fn = variant.get("fn") if isinstance(variant, Mapping) else variant
+        parameters = getattr(fn, "parameters", None)
+        if inspect.ismethod(parameters):  # of an object, not of a class
+            yield from parameters()
 
 
 def _is_floating(value: Any) -> bool:
@@ -222,15 +241,6 @@ def _mapping(variants: Any) -> dict[str, Any]:
     if len({str(name) for name in variants}) < len(variants):
         raise UsageError(f"variants: two have the same name among {', '.join(map(str, variants))}; give one another")
     return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
-
-
-def _function(variant: Any) -> Any:
-    """The function of a variant with its arguments, as a reference."""
-    if not isinstance(variant, Mapping) or not callable(variant.get("fn")):
-        return None
-    function = variant["fn"]
-    arguments = dict(variant.get("args") or {})
-    return (lambda *inputs: function(*inputs, **arguments)) if arguments else function
 
 
 def _as_function(work: Work | None) -> Callable[..., Any] | None:

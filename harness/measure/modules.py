@@ -1,0 +1,107 @@
+"""Modules: copies of an nn.Module in a dtype and on a device, and what a call of one leaves in its buffers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.measure.tensors import odd, own, same
+
+
+class ModuleError(ValueError):
+    """A module that cannot be copied in another dtype, and why."""
+
+
+def copied(module: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
+    """A copy with `convert` of every parameter and buffer; what is shared stays shared, hooks and modes are kept.
+
+    Raises ModuleError for a module that has a parameter or buffer without contents, or of a kind that has no such copy.
+    """
+    tensors: list[tuple[str, torch.Tensor]] = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    done: dict[int, Any] = {}
+    for name, tensor in tensors:
+        reason = _unfit(tensor)
+        if reason is not None:
+            raise ModuleError(f"its {name} is {reason}")
+        if id(tensor) not in done:
+            done[id(tensor)] = _like(tensor, convert(tensor.detach()))
+    try:
+        return copy.deepcopy(module, done)  # which takes what it is given for what it has copied already
+    except Exception as error:
+        raise ModuleError(f"a {type(module).__name__} cannot be copied: {error}") from error
+
+
+def measured(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """A copy whose floating-point parameters and buffers are rounded to a dtype, on a device.
+
+    Integers and booleans are kept, and so is float8, which a module widens by itself where it computes.
+    """
+    return copied(module, lambda tensor: _rounded(tensor, dtype).to(device, copy=True))
+
+
+def exact(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy on the CPU of the same values as `measured` has, in double precision."""
+    return copied(module, lambda tensor: _widened(_rounded(tensor.cpu(), dtype)))
+
+
+class State:
+    """What a module holds beside its inputs: its trainable parameters, and its buffers as they were at first."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+        self.parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        self._buffers = [
+            (f"{prefix}.{key}" if prefix else key, owner, key, buffer, own(buffer))
+            for prefix, owner in module.named_modules()
+            for key, buffer in owner.named_buffers(recurse=False)
+        ]
+
+    def restore(self) -> None:
+        """Puts back the buffers that calls have changed, behind autograd's back: a graph that is kept stays usable."""
+        for _, owner, key, buffer, before in self._buffers:
+            if getattr(owner, key, None) is not buffer:
+                setattr(owner, key, buffer)
+            if not same(buffer, before):
+                buffer.data.copy_(before)
+
+    def buffers(self) -> Iterator[tuple[str, Any]]:
+        """The buffers as they are now, by name."""
+        return ((name, getattr(owner, key, None)) for name, owner, key, *_ in self._buffers)
+
+    def changed(self) -> set[str]:
+        """The names of the buffers that are not what they were at first."""
+        now = dict(self.buffers())
+        return {name for name, *_, before in self._buffers if not same(now[name], before)}
+
+
+def _unfit(tensor: torch.Tensor) -> str | None:
+    """Why a tensor has no copy in another dtype."""
+    if nn.parameter.is_lazy(tensor):
+        return "not initialised yet; call the module once before it is given"
+    return odd(tensor)
+
+
+def _like(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Values as the same kind of thing: a parameter or a buffer."""
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(values, requires_grad=tensor.requires_grad)
+    return values.requires_grad_(tensor.requires_grad)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if tensor.dtype.is_complex:
+        return tensor.to(dtype.to_complex())
+    return tensor.to(dtype) if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1 else tensor
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype.is_complex:
+        return tensor.to(torch.complex128, copy=True)
+    return tensor.to(torch.float64, copy=True) if tensor.dtype.is_floating_point else tensor.clone()

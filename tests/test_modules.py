@@ -1,0 +1,361 @@
+"""Modules as variants, references and baselines: made, copied, compared by output, gradient and buffer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cli import BRIEF, QUICK, in_process
+from torch import nn
+
+from harness import compare
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import MODES, Case, Operation, Variant
+from harness.devices.cpu import Cpu
+from harness.measure.binding import bind
+from harness.measure.case_data import CaseData
+from harness.measure.modules import ModuleError, exact, measured
+from harness.measure.observations import Finding
+from harness.measure.subject import Subject
+from harness.measure.validity import examine, reexamine
+
+HIDDEN = 8
+
+
+class Net(nn.Module):
+    """A block with a parameter that takes no gradient, and buffers."""
+
+    def __init__(self, hidden: int = HIDDEN, scale: float = 1.0, p: float = 0.0):
+        super().__init__()
+        self.fc = nn.Linear(hidden, hidden)
+        self.norm = nn.RMSNorm(hidden)
+        self.fixed = nn.Parameter(torch.rand(hidden), requires_grad=False)
+        self.drop = nn.Dropout(p)
+        self.scale = scale
+        self.register_buffer("mask", torch.rand(hidden) > 0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        masked = torch.where(self.mask, self.fc(x), 0)
+        return self.scale * self.drop(self.norm(masked) * self.fixed)
+
+
+def build(hidden: int = HIDDEN, layers: int = 1, replace: list[dict[str, str]] | None = None) -> nn.Module:
+    """Layers in a row; `replace` is what a model's variant is told by plain values."""
+    model = nn.Sequential(*(Net(hidden) for _ in range(layers)))
+    for rule in replace or []:
+        for net in model:
+            setattr(net, rule["of"], getattr(nn, rule["by"])())
+    return model
+
+
+def normal(*shape: int, grad: bool = True) -> Callable[..., Any]:
+    return lambda dtype, generator: torch.randn(*shape, generator=generator).to(dtype).requires_grad_(grad)
+
+
+def case(
+    reference: Any, variant: Any = None, mode: str = "forward", dtype: str = "float32", inputs: Any = None, **args: Any
+) -> Case:
+    """A case of two variants: the baseline, which is the reference, and one to look at, with its arguments."""
+    variants = (Variant("baseline", reference), Variant("variant", variant or reference, args))
+    made = Operation("made", {}, inputs or normal(4, HIDDEN), None, None, "baseline", variants)
+    return Case(made, dtype, "cpu", mode, seed=1)
+
+
+def examined(made: Case) -> Finding:
+    """What a run finds of the variant in its first calls, and on other contents where these were right."""
+    data, device = CaseData(made), Cpu()
+    bound = bind(made.operation.variants[1], device, getattr(torch, made.dtype), made.seed, data.inputs(1))
+    subject = Subject("variant", bound.function, data.inputs(1), made.mode, made.seed, bound.state)
+    finding = examine(subject, subject(), subject, lambda: data.inputs(1), data.expected(1), device)
+    if finding.reason or finding.not_comparable:
+        return finding
+    return dataclasses.replace(finding, reason=reexamine(subject, subject, data.inputs(2), data.expected(2)))
+
+
+def right(made: Case) -> Finding:
+    finding = examined(made)
+    assert finding.reason is None, finding.reason
+    assert finding.not_comparable is None, finding.not_comparable
+    assert finding.error is not None and finding.error.allowed <= 1
+    return finding
+
+
+def wrong(made: Case, reason: str) -> None:
+    assert reason in str(examined(made).reason)
+
+
+# Forms
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_class_a_function_and_an_object_are_the_same_module(mode: str, dtype: str) -> None:
+    assert not right(case(Net, mode=mode, dtype=dtype)).notes
+    right(case(Net, lambda: Net(), mode, dtype))
+    right(case(Net, Net, mode, dtype, hidden=HIDDEN))
+    right(case(build, build, mode, dtype, layers=1))
+    module = Net()
+    right(case(module, module, mode, dtype))
+    wrong(case(Net, Net, mode, dtype, scale=1.05), "differs from the float64 reference")
+
+
+def test_what_an_object_is_given_as_arguments_goes_to_its_calls() -> None:
+    attention = nn.MultiheadAttention(HIDDEN, 2, batch_first=True)
+
+    def inputs(dtype: torch.dtype, generator: torch.Generator) -> Any:
+        return [torch.randn(2, 4, HIDDEN, generator=generator, dtype=dtype)] * 3
+
+    right(case(attention, attention, inputs=inputs, need_weights=True))
+    wrong(case(attention, attention, inputs=inputs, need_weights=False), "output 1: returned a NoneType")
+
+
+def test_nested_plain_arguments_reach_a_factory() -> None:
+    right(case(build, build, replace=[{"of": "drop", "by": "Identity"}]))
+    wrong(case(build, build, replace=[{"of": "norm", "by": "Identity"}]), "differs")
+
+
+# Gradients
+
+
+class Backward(torch.autograd.Function):
+    """A product whose gradient by the weight is too large."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        return gradient * weight, (gradient * x).sum(0) * 1.05
+
+
+class Scale(nn.Module):
+    """`x * weight`, and what a variant may do otherwise."""
+
+    def __init__(self, faulty: bool = False, name: str = "weight", shape: tuple[int, ...] = (HIDDEN,)):
+        super().__init__()
+        self.name = name
+        self.faulty = faulty
+        self.register_parameter(name, nn.Parameter(torch.rand(HIDDEN).view(shape)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = getattr(self, self.name)
+        return Backward.apply(x, weight) if self.faulty else x * weight
+
+
+@pytest.mark.parametrize("mode", ["backward", "forward_backward"])
+def test_the_gradient_of_a_parameter_is_checked_by_its_name(mode: str) -> None:
+    right(case(Scale, mode=mode))
+    wrong(case(Scale, Scale, mode, faulty=True), "grad of weight: differs from the float64 reference")
+    right(case(Scale, mode=mode, inputs=normal(4, HIDDEN, grad=False)))
+
+
+def test_a_parameter_of_another_name_or_shape_is_said_not_to_be_checked() -> None:
+    (missing, own) = right(case(Scale, Scale, "backward", name="gain")).notes
+    assert "grad of weight" in missing
+    assert "grad of gain" in own
+    (missing,) = right(case(Scale, Scale, "backward", shape=(1, HIDDEN))).notes
+    assert "grad of weight" in missing
+    module = Scale()
+    (missing,) = right(case(module, lambda x: x * module.weight, "backward")).notes
+    assert "grad of weight" in missing
+
+
+# State
+
+
+class Counted(nn.Module):
+    """A batch norm in training, whose buffers may be left as they were."""
+
+    def __init__(self, track: bool = True):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(HIDDEN)
+        self.track = track
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.track:
+            return self.norm(x)
+        return nn.functional.batch_norm(x, None, None, self.norm.weight, self.norm.bias, training=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_buffers_that_calls_change_are_put_back_and_compared(mode: str) -> None:
+    right(case(Counted, mode=mode))
+    wrong(case(Counted, Counted, mode, track=False), "buffer norm.running_mean after the call: differs")
+
+
+def test_evaluation_stays_as_it_was() -> None:
+    right(case(Net(p=0.5).eval()))
+    assert examined(case(Net, p=0.5)).not_comparable
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dropout_is_found_out(mode: str) -> None:
+    assert "draws random numbers" in str(examined(case(lambda: Net(p=0.5), mode=mode)).not_comparable)
+
+
+# Copies
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(16, HIDDEN)
+        self.head = nn.Linear(HIDDEN, 16, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embed(tokens))
+
+
+def test_tied_weights_stay_tied_and_integers_stay_integers() -> None:
+    for copy, dtype in (
+        (measured(Tied(), torch.bfloat16, torch.device("cpu")), torch.bfloat16),
+        (exact(Tied(), torch.bfloat16), torch.float64),
+    ):
+        assert copy.head.weight is copy.embed.weight
+        assert copy.head.weight.dtype == dtype
+    assert measured(Net(), torch.bfloat16, torch.device("cpu")).mask.dtype == torch.bool
+
+    def tokens(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+        return torch.randint(0, 16, (2, 5), generator=generator)
+
+    right(case(Tied, mode="forward_backward", dtype="bfloat16", inputs=tokens))
+
+
+def test_hooks_are_kept() -> None:
+    module = Net()
+    module.fc.register_forward_hook(lambda module, inputs, output: output * 2)
+    right(case(module))
+    assert not torch.equal(
+        measured(module, torch.float32, torch.device("cpu")).fc(torch.ones(HIDDEN)),
+        Net.forward(module, torch.ones(HIDDEN)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: nn.LazyLinear(4), "its weight is not initialised yet"),
+        (lambda: nn.Linear(HIDDEN, 4, device="meta"), "its weight is a tensor on the meta device"),
+        (lambda: nn.Linear(HIDDEN), "missing 1 required positional argument: 'out_features'"),
+        (lambda: 3, "takes no inputs, and what it returns is no nn.Module but a int"),
+    ],
+)
+def test_what_has_no_copy_is_refused_in_a_line(make: Callable[[], Any], reason: str) -> None:
+    made = case(make)
+    with pytest.raises((UsageError, ModuleError, TypeError), match=reason):
+        bind(made.operation.variants[1], Cpu(), torch.float32, 1, CaseData(made).inputs(1))
+    with pytest.raises(UsageError, match=r"op\.reference=.*" + reason) as refusal:
+        CaseData(made).expected(1)
+    assert "\n" not in str(refusal.value)
+
+
+# Inputs and outputs
+
+
+@dataclasses.dataclass
+class Output:
+    logits: torch.Tensor
+    hidden: tuple[torch.Tensor, ...]
+    count: int = 2
+    loss: torch.Tensor | None = None
+
+
+class Cache:
+    """What a module may hand back that is no value."""
+
+
+def test_what_in_outputs_is_no_value_is_left_out_and_said() -> None:
+    class Caching(Net):
+        def forward(self, x: torch.Tensor) -> Any:
+            return {"logits": super().forward(x), "cache": Cache()}
+
+    made = case(Caching)
+    right(made)
+    wrong(case(Caching, Caching, scale=1.05), "output logits: differs")
+    data = CaseData(made)
+    data.expected(1)
+    assert len(data.warnings) == 1 and "output cache is a Cache, which is not compared" in data.warnings[0]
+
+
+class Named(Net):
+    """Takes keyword arguments, returns a dataclass."""
+
+    def forward(self, x: torch.Tensor, bias: Any, *, times: int = 1) -> Output:  # type: ignore[override]
+        first = super().forward(x) * times + bias["shift"]
+        return Output(first, (x * 2, first + 1))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_keyword_arguments_and_dataclasses(mode: str) -> None:
+    def inputs(dtype: torch.dtype, generator: torch.Generator) -> Any:
+        x, shift = torch.randn(2, 4, HIDDEN, generator=generator).to(dtype).requires_grad_()
+        return {"x": x, "bias": {"shift": shift}, "times": 3}
+
+    right(case(Named, mode=mode, inputs=inputs))
+    wrong(case(Named, Named, mode, inputs=inputs, scale=1.05), "logits: differs" if mode != "backward" else "differs")
+
+
+# As a user runs it
+
+
+def test_the_command_line_measures_modules_by_name(package: Path) -> None:
+    (package / "nets.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "class Norm(nn.Module):\n"
+        "    def __init__(self, hidden=16, eps=1e-6):\n"
+        "        super().__init__()\n"
+        "        self.fc, self.norm = nn.Linear(hidden, hidden), nn.RMSNorm(hidden, eps)\n"
+        "    def forward(self, x):\n"
+        "        return self.norm(self.fc(x))\n"
+        "def build(layers):\n"
+        "    return nn.Sequential(*(Norm() for _ in range(layers)))\n"
+        "def inputs(rows, dtype, generator):\n"
+        "    return torch.randn(rows, 16, generator=generator).to(dtype)\n"
+        "def broken():\n"
+        "    raise RuntimeError('no weights here')\n"
+    )
+    (package / "conf" / "op").mkdir(parents=True)
+    (package / "conf" / "op" / "nets.yaml").write_text(
+        "name: nets\n"
+        "dims: {rows: 4}\n"
+        "inputs: nets.inputs\n"
+        "reference: null\n"
+        "baseline: net\n"
+        "variants:\n"
+        "  net: {fn: nets.Norm}\n"
+        "  one: {fn: nets.build, args: {layers: 1}}\n"
+        "  two: {fn: nets.build, args: {layers: 2}}\n"
+        "  broken: {fn: nets.broken}\n"
+        "  compiled: {fn: nets.Norm, compile: {fullgraph: true}}\n"
+    )
+    ran = in_process(
+        "--config-dir", "conf", "op=nets", "device=cpu", "mode=forward_backward", "dtype=float32", *QUICK, cwd=package
+    )
+    assert ran.status == 1, ran.err
+    assert {name: row["status"] for name, row in ran.rows.items()} == {
+        "net": "ok", "one": "ok", "two": "wrong", "broken": "failed", "compiled": "ok"
+    }  # fmt: skip
+    assert ran.rows["broken"]["reason"].startswith("RuntimeError: no weights here")
+    assert (ran.rows["compiled"]["graphs"], ran.rows["compiled"]["graph_breaks"]) == ("2", "0")
+
+
+def test_compare_takes_modules_and_their_dtype(tmp_path: Path) -> None:
+    module = Tied().double()
+    found = compare(
+        variants={"eager": module, "again": Tied, "compiled": {"fn": module, "compile": True}},
+        inputs={"tokens": torch.randint(0, 16, (2, 5))},
+        overrides=BRIEF,
+        folder=tmp_path / "run",
+    )
+    assert {row["variant"]: row["status"] for row in found.rows} == {"eager": "ok", "again": "wrong", "compiled": "ok"}
+    assert {row["dtype"] for row in found.rows} == {"float64"}
+    assert found.document["config"]["op"]["variants"]["eager"]["fn"] == "test_modules.Tied"
