@@ -353,6 +353,11 @@ def profiles_itself(x, weight):
         return good(x, weight)
 
 
+def profiles_on(x, weight):
+    torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]).__enter__()
+    return good(x, weight)
+
+
 def labels_with_a_quote(x, weight):
     with torch.profiler.record_function('a "quoted" label'):
         return good(x, weight)

@@ -51,10 +51,45 @@ COMPOSED = [
     (["no equals sign"], ["no equals sign", "key=value"]),
 ]
 
+AT_FAULT = """
+import os, signal
+
+import torch
+
+
+def none(rows, hidden):
+    torch.ones(rows, hidden)
+
+
+def made(rows, hidden, dtype):
+    yield torch.ones(rows, hidden, dtype=dtype)
+
+
+def few(rows, hidden, dtype):
+    return torch.ones(rows, hidden, dtype=dtype)
+
+
+def dies(rows, hidden):
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
 MEASURED = [
     (["+op.variants.mine.fn=nowhere.fast"], ["op.variants.mine.fn=nowhere.fast", "no module named nowhere"]),
     (["op.variants.fused.fn=variants.rmsnorm.fsed"], ["op.variants.fused.fn", "did you mean fused?", "naive"]),
     (["op.inputs=variants.rmsnorm.missing"], ["op.inputs=variants.rmsnorm.missing", "inputs"]),
+    (["op.inputs=at_fault.none"], ["op.inputs=at_fault.none", "returned nothing; return the input tensors"]),
+    (["op.inputs=at_fault.made"], ["op.inputs=at_fault.made", "makes an input of type generator"]),
+    (["op.inputs=at_fault.few"], ["op.variants.naive.fn=", "is called with 1 input, of op.inputs: "]),
+    (["op.inputs=exits.inputs"], ["op.inputs=exits.inputs: ended its process with exit status 3 when it was"]),
+    (
+        ["op.work=at_fault.dies"],
+        ["op.work=at_fault.dies: ended its process with SIGSEGV when it was imported"],
+    ),
+    (["+op.variants.mine.fn=exits.fast"], ["op.variants.mine.fn=exits.fast: ended its process with exit status 3"]),
+    (
+        ["+op.variants.mine={fn: at_fault.few, requires: [at_fault, exits]}"],
+        ["op.variants.mine.requires=[at_fault,exits]: ended its process with exit status 3"],
+    ),
     (["device=cuda"], ["device=cuda", "here: cpu"]),
     (["device=neuron"], ["device=neuron", "torch_neuronx", "install"]),
     (["~op.dims.rows"], ["op.inputs=", "asks for rows", "hidden"]),
@@ -71,6 +106,8 @@ def test_refused_before_anything_runs(tmp_path: Path, arguments: list[str], mess
 
 @pytest.mark.parametrize(("arguments", "message"), MEASURED, ids=lambda value: " ".join(value)[:40])
 def test_refused_by_the_measuring_process(tmp_path: Path, arguments: list[str], message: list[str]) -> None:
+    (tmp_path / "at_fault.py").write_text(AT_FAULT)
+    (tmp_path / "exits.py").write_text("import os\nos._exit(3)\n")
     ran = in_process(*arguments, *QUICK, cwd=tmp_path)
     assert ran.status == 2
     for part in message:

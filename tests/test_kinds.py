@@ -315,6 +315,7 @@ class Pair:
         (lambda x: {x}, "set"),
         (lambda x: collections.deque([x]), "deque"),
         (lambda x: iter([x]), "list_iterator"),
+        (lambda x: (part for part in [x]), "generator"),
         (lambda x: {"held": [collections.UserDict(x=x)]}, "UserDict"),
     ],
 )

@@ -59,9 +59,11 @@ def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
         assert (main_job.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (main_job.folder / f"{name}.svg").exists()
     chart = text_of(main_job.folder / "comparison.svg")
-    for row in Comparison(main_job.results).rows:
+    rows = Comparison(main_job.results).rows
+    unit = formatting.time_unit([row[name] for row in rows for name in ("latency_us", "self_cpu_us")])
+    for row in rows:
         assert row["variant"] in chart
-        assert formatting.latency(row) in chart
+        assert formatting.latency(row, unit) in chart
     assert "dispatch" in text_of(main_job.folder / "timeline.svg")
     assert "samples" in text_of(main_job.folder / "samples.svg")
     assert (main_job.folder / "report.html").exists()
@@ -174,6 +176,8 @@ def test_a_vague_interval_is_not_spelled_out() -> None:
     known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
     wild = synthetic_results.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
     assert formatting.latency(wild) == "20.00 µs (unknown)"
+    tame = {"latency_us": 20.0, "latency_lo_us": 19.0, "latency_hi_us": 21.0}
+    assert formatting.latency(tame, formatting.time_unit([20_000.0])) == "0.02000 ms ±5.0%"  # the unit of an axis
     assert formatting.speedup(wild) == "1.70× (unknown)"
     comparison = synthetic_results.comparison([naive, wild])
     (sentence,) = summary.sentences(comparison)
@@ -406,6 +410,7 @@ def test_a_chart_that_hangs_is_ended(
     main_job: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(drawing, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # whatever other tests have left: it is drawn in a fork
     monkeypatch.setattr(timeline, "draw", lambda comparison, folder: threading.Event().wait())
     run_report.write(tmp_path, Comparison(main_job.results), ["comparison", "timeline"])
     assert (tmp_path / "comparison.png").exists()

@@ -227,6 +227,7 @@ TAMPERING = (
     "leaves_default_device",
     "leaves_settings",
     "profiles_itself",
+    "profiles_on",
     "labels_with_a_quote",
 )
 
@@ -239,7 +240,7 @@ def tampered(shared: Shared) -> Ran:
         "+op.variants.quick.fn=replacing_variants.quick",
         "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,writes_to_the_inputs_of_others,"
         "writes_to_sealed_memory,replaces_when_called,"
-        "leaves_default_device,leaves_settings,profiles_itself,labels_with_a_quote,quick,fused,compiled,good]",
+        "leaves_default_device,leaves_settings,profiles_itself,profiles_on,labels_with_a_quote,quick,fused,compiled,good]",
     )
     return shared("tampering", lambda folder: measure(folder, *overrides))
 
@@ -298,6 +299,14 @@ def test_one_that_profiles_itself_is_timed_and_says_so(tampered: Ran) -> None:
     assert (row["status"], row["operator_calls"], row["self_cpu_us"]) == ("ok", "", "")
     assert float(row["latency_us"]) > 0
     assert "opens a profiler of its own" in notes(tampered, "profiles_itself")
+
+
+def test_one_that_never_stops_its_profiler_leaves_the_others_without_it(tampered: Ran) -> None:
+    row = tampered.rows["profiles_on"]
+    assert (row["status"], row["operator_calls"], row["self_cpu_us"]) == ("ok", "", "")
+    said = notes(tampered, "profiles_on")
+    assert "starts a profiler and does not stop it" in said
+    assert "whether torch's profiler runs" in said
 
 
 def test_a_label_with_a_quote_leaves_a_trace_in_strict_json(tampered: Ran) -> None:

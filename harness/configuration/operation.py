@@ -67,6 +67,16 @@ class Operation:
         """The variant called `name`."""
         return next(variant for variant in self.variants if variant.name == name)
 
+    @property
+    def imported(self) -> dict[str, Any]:
+        """What names modules that a measuring process imports, by its key: paths, functions, lists of modules."""
+        reference = self.reference or self.variant(self.baseline).fn
+        named: dict[str, Any] = {"op.inputs": self.inputs, "op.reference": reference, "op.work": self.work}
+        for variant in self.variants:
+            named |= {f"op.variants.{variant.name}.fn": variant.fn}
+            named |= {f"op.variants.{variant.name}.requires": f"[{','.join(variant.requires)}]"}
+        return named
+
 
 @dataclass(frozen=True)
 class CaseKey:
@@ -147,6 +157,8 @@ def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Gener
     """
     function = resolve(operation.inputs, "op.inputs")
     inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    if inputs is None:
+        raise UsageError(f"op.inputs={describe(function)}: returned nothing; return the input tensors, as a tuple")
     if isinstance(inputs, Mapping):
         return dict(inputs)
     if isinstance(inputs, list):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
-from harness.configuration.operation import Case
+from harness.configuration.operation import Case, describe
 from harness.configuration.settings import LatencySettings, Settings
 from harness.devices import candidates, device
 from harness.execution.environment import applied
@@ -125,7 +125,7 @@ class Sampling:
         process = Process(
             "harness.execution.worker:run",
             task,
-            [*names, CONTROL],
+            [*names, CONTROL, *self._case.operation.imported],
             candidates(self._case.device, self._settings.devices),
             self._settings.worker,
             self._folder / "worker.log",
@@ -178,6 +178,10 @@ class Sampling:
                 raise CaseError(f"{line}; see {self._folder / 'worker.log'}")
             case Died(None, how):
                 raise CaseError(f"the measuring process {how}; see {self._folder / 'worker.log'}")
+            case Died(str(key), how) if key not in (*self.rows, CONTROL):
+                at_fault = self._case.operation.imported[key]
+                text = describe(at_fault) if callable(at_fault) else at_fault
+                raise UsageError(f"{key}={text}: {how} when it was imported or called")
             case Died(str(name), how):
                 self.rows[self._case.baseline.name if name == CONTROL else name].escalate(FAILED, how)
             case Done():

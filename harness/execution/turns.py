@@ -44,6 +44,13 @@ class Turns:
         self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
 
     @contextlib.contextmanager
+    def key(self, key: str) -> Iterator[None]:
+        """A context in which what a key names is imported or called: if that ends the process, the key is at fault."""
+        self._set_turn(key)
+        yield
+        self._set_turn(None)
+
+    @contextlib.contextmanager
     def step(self, variant: str, name: str) -> Iterator[None]:
         """A step of its own: announced, with gradients, and with all global state put back at its end."""
         self._send(Step(variant, name))

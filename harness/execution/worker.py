@@ -67,7 +67,8 @@ class _Worker:
             torch_private.load_backend(self.device.compile_arguments().get("backend"))
         self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device)
         self.data = CaseData(self.case)
-        self.data.inputs(self.case.seed)
+        with self.turns.key("op.inputs"):
+            self.data.inputs(self.case.seed)
         self._put_back("what op imports", replaced)
         if self.task.full_pass:
             self._evaluate_reference()
@@ -146,13 +147,19 @@ class _Worker:
 
     def _evaluate_reference(self) -> None:
         """Checks what the operation's author declares, and evaluates the reference."""
-        for variant in self.operation.variants:
-            if variant.name in self.task.variants and not variant.unmet(self.device.name):
-                operation_checks.check_signature(variant, self.data.inputs(self.case.seed))
-                self.turns.put_back(variant.name)  # its module was imported
-        self.work = declared_work(self.operation, self.dtype, self.case.mode)
+        for name in self.task.variants:
+            variant = self.operation.variant(name)
+            with self.turns.key(f"op.variants.{name}.requires"):
+                unmet = variant.unmet(self.device.name)
+            if not unmet:
+                with self.turns.key(f"op.variants.{name}.fn"):
+                    operation_checks.check_signature(variant, self.data.inputs(self.case.seed))
+                self.turns.put_back(name)  # its module was imported
+        with self.turns.key("op.work"):
+            self.work = declared_work(self.operation, self.dtype, self.case.mode)
         self.send(messages.Work(None if self.work is None else dict(self.work)))
-        self.data.expected(self.case.seed)
+        with self.turns.key("op.reference"):
+            self.data.expected(self.case.seed)
         self.send(Warnings(self.data.warnings))
         self._put_back("op.reference")
 

@@ -66,7 +66,9 @@ def check_signature(variant: Variant, inputs: Inputs) -> None:
         return
     problem = misfit(function, variant.args, inputs)
     if problem:
-        raise UsageError(f"{key}={describe(function)}: is called with {given(inputs, variant.args)}: {problem}")
+        raise UsageError(
+            f"{key}={describe(function)}: is called with {given(inputs, variant.args)}, of op.inputs: {problem}"
+        )
 
 
 def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str) -> UsageError:

@@ -22,10 +22,14 @@ PROFILES_ITSELF = (
     "it opens a profiler of its own, which ends the one around it: its operators, device time and memory are not "
     "known; profile it without its own to see them"
 )
+PROFILES_ON = (
+    "it starts a profiler and does not stop it, which takes the place of the one around it: its operators, device time "
+    "and memory are not known; let it stop what it starts"
+)
 
 
 class OwnProfilerError(Exception):
-    """A call opened a profiler of its own, which ended the one around it: its profile is unknown."""
+    """A call opened a profiler of its own, which ended or replaced the one around it: its profile is unknown."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ def probe(call: Callable[[], Any], device: Device) -> Probe:
     if not recording:
         raise OwnProfilerError(PROFILES_ITSELF)
     events = trace.of_profile(profile)
+    if not trace.calls(events):
+        raise OwnProfilerError(PROFILES_ON)
     spans = sum(event.kind != trace.MEMORY for event in events)
     return Probe(spans, None if device.accelerator else peak_bytes(events))
 
@@ -143,6 +149,8 @@ def record(
     if not recording:
         raise OwnProfilerError(PROFILES_ITSELF)
     events = trace.of_export(folder / trace.TRACE)
+    if not trace.calls(events):
+        raise OwnProfilerError(PROFILES_ON)
     calls = Calls(without(events, first) if len(first) < active else events)
     summary = summarize(calls, active, device, notes + dropped, len(first))
     return Recorded(summary, timeline(calls), device_seconds(calls, summary))

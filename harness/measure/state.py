@@ -130,6 +130,7 @@ SETTINGS: dict[str, Setting] = {
         torch.backends.mha.get_fastpath_enabled,
         torch.backends.mha.set_fastpath_enabled,
     ),
+    "whether torch's profiler runs": (torch_private.profiling, lambda _: torch_private.stop_profiling()),
     "numpy's handling of errors": (np.geterr, lambda state: np.seterr(**state)),
     "the tracing function": (sys.gettrace, sys.settrace),
     "the profiling function": (sys.getprofile, sys.setprofile),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib
 import pkgutil
 import re
 import sys
@@ -47,6 +46,7 @@ MODULE_HOOKS = tuple(
 )
 LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
+DISABLE_PROFILER = "torch.autograd:_disable_profiler"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
 SOURCE_KEY = "torch._inductor.codecache:torch_key"
 
@@ -86,6 +86,7 @@ NAMES = (
     *MODULE_HOOKS,
     LOOKUP_BACKEND,
     PROFILER_ENABLED,
+    DISABLE_PROFILER,
     VECTOR_INSTRUCTIONS,
     SOURCE_KEY,
     "torch:Tensor._version",
@@ -107,10 +108,8 @@ def keep_backward_buffers() -> None:
     Without this name the second run raises, and the row says so.
     """
     module, _, name = DONATED_BUFFER.partition(":")
-    with contextlib.suppress(ImportError):
-        config = importlib.import_module(module)
-        if hasattr(config, name):
-            setattr(config, name, False)
+    if _named(DONATED_BUFFER) is not None:
+        setattr(_named(module), name, False)
 
 
 def load_backend(name: Any) -> None:
@@ -118,8 +117,7 @@ def load_backend(name: Any) -> None:
 
     Without this name a warning says that the first variant that compiles has changed that configuration.
     """
-    with contextlib.suppress(Exception):
-        pkgutil.resolve_name(LOOKUP_BACKEND)(name)
+    _called(LOOKUP_BACKEND, name)
 
 
 def counters() -> Mapping[str, Mapping[str, int]] | None:
@@ -155,12 +153,12 @@ def configurations() -> dict[str, Any]:
 
 def function_modes() -> int:
     """How many modes that intercept torch's functions are active; 0 if torch does not say."""
-    return _depth(FUNCTION_MODES)
+    return len(_called(FUNCTION_MODES) or ())
 
 
 def dispatch_modes() -> int:
     """How many modes that intercept torch's dispatch are active; 0 if torch does not say."""
-    return _depth(DISPATCH_MODES)
+    return len(_called(DISPATCH_MODES) or ())
 
 
 def leave_function_modes(depth: int) -> None:
@@ -186,20 +184,18 @@ def set_module_hooks(hooks: tuple[dict[int, Any], ...]) -> None:
 
 
 def _module_hooks() -> list[Any]:
-    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _value_of(name), dict)]
+    return [hooks for name in MODULE_HOOKS if isinstance(hooks := _named(name), dict)]
 
 
 def saved_tensor_hooks() -> Any:
     """The hooks through which autograd passes what it saves; None where there are none, or torch does not say."""
-    top = _value_of(TOP_SAVED_HOOKS)
-    return None if top is None else top(True)  # those that tracing ignores as well
+    return _called(TOP_SAVED_HOOKS, True)  # those that tracing ignores as well
 
 
 def leave_saved_tensor_hooks(hooks: Any) -> None:
     """Ends those that were entered since `saved_tensor_hooks` gave `hooks`."""
-    pop = _value_of(POP_SAVED_HOOKS)
-    while pop is not None and saved_tensor_hooks() not in (None, hooks):
-        pop()
+    while _named(POP_SAVED_HOOKS) is not None and saved_tensor_hooks() not in (None, hooks):
+        _called(POP_SAVED_HOOKS)
 
 
 def kernels() -> frozenset[str]:
@@ -207,13 +203,12 @@ def kernels() -> frozenset[str]:
 
     Those of Meta are left out: they compute nothing. There are none where torch does not say.
     """
-    known = _value_of(KERNELS)
-    return frozenset(name for name in known or () if name.startswith("aten/") and not name.endswith("/Meta"))
+    return frozenset(name for name in _named(KERNELS) or () if name.startswith("aten/") and not name.endswith("/Meta"))
 
 
 def remove_kernels(wanted: frozenset[str]) -> None:
     """Removes the libraries that put others than those `wanted` in place."""
-    kind = _value_of(LIBRARY)
+    kind = _named(LIBRARY)
     if kernels() <= wanted or kind is None:
         return
     for library in [found for found in gc.get_objects() if type(found) is kind]:
@@ -226,10 +221,13 @@ def profiling() -> bool:
 
     To export a profile that another one has ended crashes the process, so it has to be known before.
     """
-    try:
-        return bool(pkgutil.resolve_name(PROFILER_ENABLED)())
-    except (ImportError, AttributeError):
-        return True
+    enabled = _called(PROFILER_ENABLED)
+    return enabled is None or bool(enabled)
+
+
+def stop_profiling() -> None:
+    """Ends the profiler that is recording, and drops what it has recorded."""
+    _called(DISABLE_PROFILER)
 
 
 def version(tensor: Any) -> int:
@@ -247,57 +245,43 @@ def uncoalesced(tensor: Any) -> list[Any]:
 
 def find_vector_instructions() -> None:
     """Has Inductor find the vector instructions that this machine's compiler and processor know, and remember them."""
-    with contextlib.suppress(Exception):
-        pkgutil.resolve_name(VECTOR_INSTRUCTIONS)()
+    _called(VECTOR_INSTRUCTIONS)
 
 
 def read_source_key() -> None:
     """Has Inductor hash torch's sources, which name its cache's entries, and remember the hash."""
-    with contextlib.suppress(Exception):
-        pkgutil.resolve_name(SOURCE_KEY)()
+    _called(SOURCE_KEY)
 
 
 def _exists(name: str) -> bool:
-    module, _, path = name.partition(":")
-    value: Any
-    try:
-        value = importlib.import_module(module)
-    except Exception:
-        return False
-    for part in filter(None, path.split(".")):
-        if not hasattr(value, part) and part not in getattr(value, "__dataclass_fields__", ()):
-            return False
-        value = getattr(value, part, None)
-    return True
-
-
-@functools.cache
-def _function_of(name: str) -> Callable[[], Any]:
-    """The function of a name; one that returns an empty tuple if there is no such name."""
-    try:
-        return pkgutil.resolve_name(name)
-    except (ImportError, AttributeError):
-        return tuple
-
-
-def _depth(name: str) -> int:
-    return len(_function_of(name)())
+    owner, _, part = name.rpartition(".")
+    return _named(name) is not None or part in getattr(_named(owner), "__dataclass_fields__", ())
 
 
 def _pop(pop: str, depth: Callable[[], int], stack: str, wanted: int) -> None:
     while depth() > wanted:
-        mode = _function_of(stack)()[-1]
+        mode = _called(stack)[-1]
         before = depth()
         with contextlib.suppress(Exception):  # its own end takes its hooks along
             mode.__exit__(None, None, None)
         if depth() == before:
-            _function_of(pop)()
+            _called(pop)
         if depth() == before:  # there is no way to end it
             return
 
 
-def _value_of(name: str) -> Any:
+@functools.cache
+def _named(name: str) -> Any:
+    """What a name stands for; None where this torch has no such name."""
     try:
         return pkgutil.resolve_name(name)
-    except (ImportError, AttributeError):
+    except Exception:  # of a module that cannot be imported
         return None
+
+
+def _called(name: str, *arguments: Any) -> Any:
+    """What the function of a name returns; None where this torch has no such name, or the function raises."""
+    function = _named(name)
+    with contextlib.suppress(Exception):
+        return None if function is None else function(*arguments)
+    return None

@@ -141,14 +141,14 @@ def times_factor(value: float) -> str:
     return f"{digits(value, 3)}×"
 
 
-def latency(row: Row) -> str:
-    """`12.50 µs ±1.2%`."""
+def latency(row: Row, unit: Unit | None = None) -> str:
+    """`12.50 µs ±1.2%`, in the unit that suits it or in a given one."""
     value = row["latency_us"]
     if value is None:
         return NOTHING
     low = row["latency_lo_us"]
     high = row["latency_hi_us"]
-    unit = time_unit([value])
+    unit = unit or time_unit([value])
     half = (high - low) / 2 / value
     span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
     return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"

@@ -84,7 +84,8 @@ CASE: list[Column] = [
 # The dims stand here
 
 MEASURED: list[Column] = [
-    Column("latency_us", float, "wall time per call, without a profiler, device drained: the median",
+    Column("latency_us", float,
+           "wall time per call, drained, without a profiler: trimmed mean of the processes' medians",
            lambda v: v.latency and v.latency.value * 1e6, "µs", "Latency"),
     Column("latency_lo_us", float, "lower bound of its interval, of confidence `latency.confidence`",
            lambda v: v.latency and v.latency.low * 1e6, "µs"),

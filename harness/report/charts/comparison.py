@@ -49,7 +49,7 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
     axes.set_yticks(list(ticks), list(ticks.values()), fontsize=9.5)
     if timed:
         profiled = "" if key == "device_time_us" else " (as the profiler saw it, which slows small operators)"
-        style.heading(figure, title, f"per call: median latency with its interval, and {what} by operator{profiled}")
+        style.heading(figure, title, f"per call: latency with its interval, and {what} by operator{profiled}")
         axes.grid(axis="x")
         axes.xaxis.set_major_formatter(style.thousands())
         axes.set_xlabel(f"{unit.name} per call", labelpad=3)
@@ -91,7 +91,7 @@ def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
         xuplims=False, xlolims=high > edge,
     )  # fmt: skip
     room = "  " if high <= edge else "    "  # an arrow's head is as wide as a space or two
-    axes.text(min(max(value, high), edge), y, f"{room}{formatting.latency(row)}", va="center", fontsize=10)
+    axes.text(min(max(value, high), edge), y, f"{room}{formatting.latency(row, unit)}", va="center", fontsize=10)
 
 
 def _stack(

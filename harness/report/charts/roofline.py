@@ -43,11 +43,11 @@ def draw(comparison: Comparison, folder: Path) -> Figure | None:
     x = np.array([min(intensity, ridge) / AROUND, ridge, max(intensity, ridge) * AROUND])
     axes.loglog(x, np.minimum(flops, x * bandwidth), color=style.INK, linewidth=2)
     axes.text(x[-1], flops, f"{formatting.rate(flops, 'FLOP/s')} ", ha="right", va="bottom", fontsize=9.5)
-    axes.text(x[0], flops, f" slope: {formatting.rate(bandwidth, 'B/s')}", ha="left", va="bottom", fontsize=9.5)
     timed = [row for row in comparison.rows if row["flops_per_s"]]
     lowest = min([row["flops_per_s"] for row in timed] + [bound])
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(min(lowest / 3, x[0] * bandwidth), max(flops, *(row["flops_per_s"] for row in timed), bound) * 4)
+    _along_the_slope(axes, x[0], bandwidth)
     axes.axvline(intensity, color=style.FAINT, linewidth=0.8, linestyle=":")
     axes.plot([intensity] * len(timed), [row["flops_per_s"] for row in timed], color=style.FAINT, linewidth=1)
     _points(axes, timed, intensity)
@@ -57,6 +57,17 @@ def draw(comparison: Comparison, folder: Path) -> Figure | None:
     axes.set_xlabel("FLOP a byte that the operation must move")
     axes.set_ylabel("FLOP/s")
     return figure
+
+
+def _along_the_slope(axes: Axes, left: float, bandwidth: float) -> None:
+    """The bandwidth, written above the part of the roof that rises with it."""
+    box = axes.get_window_extent()
+    across, up = (np.log(high / low) for low, high in (axes.get_xlim(), axes.get_ylim()))
+    angle = np.degrees(np.arctan2(box.height / up, box.width / across))
+    axes.text(
+        left, left * bandwidth, f"  {formatting.rate(bandwidth, 'B/s')}", rotation=angle, rotation_mode="anchor",
+        ha="left", va="bottom", fontsize=9.5,
+    )  # fmt: skip
 
 
 def _points(axes: Axes, rows: Sequence[Row], intensity: float) -> None:

@@ -33,7 +33,7 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
     total = sum(panels) + BETWEEN * len(rows)
     bottom = BOTTOM if turns else style.MARGIN
     figure = Figure(figsize=(style.WIDTH, style.HEAD + total + bottom))
-    legend = "latency samples in order, each the mean of a block of calls; line and band: the median and its interval; "
+    legend = "latency samples in order, each the mean of a block of calls; line and band: latency and its interval; "
     legend += "shaded: every other process"
     style.heading(figure, comparison.title, legend if turns else "no variant was timed")
     last = next((row for row in reversed(rows) if row["variant"] in timed), None)
