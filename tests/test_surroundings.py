@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import hydra
 import pytest
-from cli import QUICK, ROOT, Ran, run, strict_json, table
+from cli import QUICK, ROOT, Ran, in_process, run, strict_json, table
 
 from harness.configuration import library
 from harness.configuration.errors import UsageError
@@ -87,6 +90,26 @@ def test_closed_streams_change_nothing(
         assert len(results) == (2 if "-m" in arguments else 1)
         assert all(strict_json(path)["measurements"][0]["status"] == "ok" for path in results)
         assert len(list(tmp_path.glob("outputs/*/*/sweep.csv"))) == ("-m" in arguments)
+
+
+def test_hydras_flags_are_read_where_argparse_refuses_a_help_that_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As argparse does from Python 3.14 on."""
+    add = argparse.ArgumentParser.add_argument
+
+    def strict(parser: argparse.ArgumentParser, *flags: str, **options: Any) -> argparse.Action:
+        if not isinstance(options.get("help"), str | None):
+            raise ValueError("badly formed help string")
+        return add(parser, *flags, **options)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "add_argument", strict)
+    with pytest.raises(ValueError, match="badly formed help string"):  # where this fails, Hydra no longer needs it
+        hydra.main(config_path=None, version_base="1.3")(lambda config: None)()
+    ran = in_process("--hydra-help", cwd=tmp_path)
+    assert ran.status == 0
+    assert "--shell-completion,-sc : Install or Uninstall shell completion" in ran.out
+    assert argparse.ArgumentParser.add_argument is strict
 
 
 # A folder or file `variants` of one's own

@@ -46,18 +46,31 @@ def full_errors_wanted() -> bool:
 
 
 @contextlib.contextmanager
-def parser_errors() -> Iterator[None]:
-    """Raises what the parser of Hydra's flags, which has no public name, would print together with its usage."""
+def flags_parser() -> Iterator[None]:
+    """Adapts argparse to the parser of Hydra's flags, which has no public name.
+
+    Its errors are raised: argparse would print them together with its usage. And a flag whose help is an object, which
+    makes the text when it is shown, gets it after it is added: Python 3.14 refuses to add one (hydra-core 1.3.8).
+    """
+    kind = argparse.ArgumentParser
+    known = kind.error, kind.add_argument
 
     def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
         raise UsageError(f"{message}; flags such as -m stand before all KEY=VALUE, see --hydra-help")
 
-    before = argparse.ArgumentParser.error
-    argparse.ArgumentParser.error = error  # type: ignore
+    def add_argument(parser: argparse.ArgumentParser, *flags: str, **options: Any) -> argparse.Action:
+        text = options.get("help")
+        if isinstance(text, str | None):
+            return known[1](parser, *flags, **options)
+        action = known[1](parser, *flags, **{**options, "help": None})
+        action.help = text
+        return action
+
+    kind.error, kind.add_argument = error, add_argument  # type: ignore
     try:
         yield
     finally:
-        argparse.ArgumentParser.error = before  # type: ignore
+        kind.error, kind.add_argument = known  # type: ignore
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from harness.configuration.command_line import cannot_write, usage_fault
 from harness.configuration.compose import explained, shadowed
 from harness.configuration.errors import CaseError, Refused, UsageError
 from harness.configuration.folders import config_flags, directory
-from harness.configuration.hydra_private import full_errors_wanted, parser_errors
+from harness.configuration.hydra_private import flags_parser, full_errors_wanted
 from harness.configuration.overrides import as_written
 from harness.configuration.schema import parse, resolved
 
@@ -43,7 +43,7 @@ def main() -> int:
         statuses[-1] = run(config, trace)
 
     try:
-        with parser_errors():
+        with flags_parser():
             hydra.main(config_path=str(directory()), config_name="config", version_base="1.3")(job)()
         status = max(statuses, default=0)
     except Refused as refused:
