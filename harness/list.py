@@ -72,19 +72,19 @@ def _variants(case: Case) -> str:
 
 
 def _skipped(case: Case, device: Any) -> str:
-    """A reason for each variant that would not be measured, and for a function that is not there."""
+    """Each reason for which variants would not be measured; raises UsageError for a function that is not there."""
     operation = case.operation
-    skipped = []
+    skipped: dict[str, list[str]] = {}
     for key, function in (("inputs", operation.inputs), ("reference", operation.reference), ("work", operation.work)):
         if function is not None:
             resolve(function, f"op.{key}")
     for variant in operation.variants:
         reason = variant.unmet(device.name)
         if reason is None:
-            resolve(variant.fn, f"op.variants.{variant.name}.fn")
+            variant.function()
         else:
-            skipped.append(f"{variant.name}: {reason}")
-    return "; ".join(skipped)
+            skipped.setdefault(reason, []).append(variant.name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skipped.items())
 
 
 if __name__ == "__main__":

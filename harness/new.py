@@ -1,4 +1,4 @@
-"""The files of a new operation, ready to run and to be filled in; `python -m harness.new my_op`."""
+"""The files of a new operation, ready to run and to be filled in; `python -m harness.new my_op`, `… my_op --nki`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from harness.configuration.folders import options
 
 TEMPLATES = Path(__file__).parent / "configuration" / "templates"
 PLACEHOLDER = "my_op"  # the name that the templates go by
+KERNEL = "_nki"  # ends the name of the module that holds a kernel
 
 
 @exit_status
@@ -25,34 +26,40 @@ def main(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="NAME", help="of the operation: NAME.py and conf/op/NAME.yaml are written here")
-    name = parser.parse_args(arguments).name
-    written = write(name, Path())
-    for path, holds in zip(written, ("inputs, reference, work and variants", "dims and variants"), strict=True):
+    parser.add_argument("--nki", action="store_true", help="with an NKI kernel, for Trainium, in NAME_nki.py")
+    args = parser.parse_args(arguments)
+    for path, holds in write(args.name, Path(), args.nki).items():
         print(f"wrote {path}: {holds}")
-    print(f"run it: python -m harness --config-dir conf op={name}")
+    print(f"run it: python -m harness --config-dir conf op={args.name}")
     return 0
 
 
-def write(name: str, folder: Path) -> list[Path]:
-    """Writes an operation's module and configuration below `folder`, and returns their paths.
+def write(name: str, folder: Path, nki: bool = False) -> dict[Path, str]:
+    """Writes an operation's modules and configuration below `folder`; returns their paths, and what each holds.
 
     Raises UsageError if the name is not one that can be imported, or stands for something already.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"{name}: a module is named after it; expected letters, digits and _, such as my_op")
-    module, config = folder / f"{name}.py", folder / "conf" / "op" / f"{name}.yaml"
-    for path in (module, config):
+    config = folder / "conf" / "op" / f"{name}.yaml"
+    files = {folder / f"{name}.py": "inputs, reference, work and variants", config: "dims and variants"}
+    if nki:
+        files[folder / f"{name}{KERNEL}.py"] = "an NKI kernel"
+    for path in files:
         if path.exists():
             raise UsageError(f"{path} is there already; choose another name, or remove it")
     if name in options("op", []):
         raise UsageError(f"{name} is an operation of the library; choose another name")
-    if importlib.util.find_spec(name) is not None:
-        raise UsageError(f"{name} is a module that can be imported already; choose another name")
+    for module in (path.stem for path in files if path is not config):
+        if importlib.util.find_spec(module) is not None:
+            raise UsageError(f"{module} is a module that can be imported already; choose another name")
     config.parent.mkdir(parents=True, exist_ok=True)
-    for path in (module, config):
-        text = TEMPLATES.joinpath(f"{PLACEHOLDER}{path.suffix}").read_text(encoding="utf-8")
+    for path in files:
+        text = TEMPLATES.joinpath(path.name.replace(name, PLACEHOLDER)).read_text(encoding="utf-8")
+        if not nki:
+            text = "".join(line for line in text.splitlines(keepends=True) if PLACEHOLDER + KERNEL not in line)
         path.write_text(text.replace(PLACEHOLDER, name), encoding="utf-8")
-    return [module, config]
+    return files
 
 
 if __name__ == "__main__":

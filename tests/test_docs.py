@@ -46,7 +46,7 @@ def later(page: str, command: str) -> bool:
     return page != "README.md" or "hydra/launcher" in command
 
 
-NEW = [command.split()[-1] for command in commands() if "harness.new" in command]
+NEW = [command.split()[3] for command in commands() if "harness.new" in command]
 COMMANDS = [
     pytest.param(page, command, id=command[:60], marks=[pytest.mark.slow] if later(page, command) else [])
     for command, page in commands().items()
@@ -83,8 +83,9 @@ def test_the_command_runs(desk: Path, page: str, command: str) -> None:
     for name in needed:  # tests may run apart from each other
         in_process(name, cwd=desk, module="harness.new")
     if module == "harness.new":
-        for path in (desk / f"{arguments[0]}.py", desk / "conf" / "op" / f"{arguments[0]}.yaml"):
-            path.unlink(missing_ok=True)
+        name = arguments[0]
+        for path in (f"{name}.py", f"{name}_nki.py", f"conf/op/{name}.yaml"):
+            (desk / path).unlink(missing_ok=True)
     measures = module == "harness" and not {"--help", "--hydra-help", "--cfg", "--info"} & set(arguments)
     if measures:
         arguments += QUICK

@@ -48,6 +48,15 @@ COMPOSED = [
     (["op.variants.naive=3"], ["op.variants.naive=3", "mapping"]),
     (["+op.variants.mine.fnn=a.b"], ["op.variants.mine=fnn", "did you mean fn?"]),
     (["+op.variants.mine.args.block=2"], ["op.variants.mine.fn=None", "dotted path"]),
+    (["+op.variants.mine.nki=a.b", "+op.variants.mine.fn=c.d"], ["op.variants.mine.nki=a.b", "fn=c.d", "leave out"]),
+    (["+op.variants.mine.nki=3"], ["op.variants.mine.nki=3", "dotted path of an NKI kernel"]),
+    (["+op.variants.mine.grid=2"], ["op.variants.mine.fn=None", "nki"]),
+    (["+op.variants.fused.grid=2"], ["op.variants.fused.grid=2", "nki in place of fn"]),
+    (["+op.variants.mine={nki: a.b, grid: [2, 2]}"], ["op.variants.mine.grid=[2, 2]", "kernel[2]"]),
+    (["+op.variants.mine={nki: a.b, grid: 0}"], ["op.variants.mine.grid=0", "kernel[2]"]),
+    (["+op.variants.mine={nki: a.b, grid: true}"], ["op.variants.mine.grid=True", "kernel[2]"]),
+    (["+op.variants.mine={fn: a.b, optional: maybe}"], ["op.variants.mine.optional=maybe", "true or false"]),
+    (["op=softmax", "op.index_dtype=int16"], ["op.index_dtype=int16", "int32, int64"]),
     (["no equals sign"], ["no equals sign", "key=value"]),
 ]
 

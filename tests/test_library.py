@@ -33,7 +33,7 @@ def variants(op):
     return {
         name: functools.partial(pkgutil.resolve_name(entry["fn"]), **entry.get("args", {}))
         for name, entry in config(op)["variants"].items()
-        if "compile" not in entry
+        if "fn" in entry and "compile" not in entry
     }
 
 
@@ -67,8 +67,10 @@ def test_configuration_keeps_the_contract(op):
     assert entry["baseline"] in entry["variants"]
     assert {"naive", "fused", "compiled"} <= entry["variants"].keys()
     assert entry["variants"]["compiled"]["fn"] == entry["variants"]["naive"]["fn"]
-    assert list(inspect.signature(resolve(op, "inputs")).parameters) == [*entry["dims"], "dtype", "generator"]
-    assert list(inspect.signature(resolve(op, "work")).parameters) == [*entry["dims"], "dtype", "mode"]
+    of_indices = ["index_dtype"] if "index_dtype" in entry else []
+    inputs, work = (list(inspect.signature(resolve(op, key)).parameters) for key in ("inputs", "work"))
+    assert inputs == [*entry["dims"], "dtype", "generator", *of_indices]
+    assert work == [*entry["dims"], "dtype", "mode", *of_indices]
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -23,6 +23,7 @@ COST = CompileCost(0.5, True, 2, 1, ["print"], None)
 SENT: list[Message] = [
     messages.Step("naive", "prepare"),
     messages.Status("naive", "wrong", "differs"),
+    messages.LeftOut("elsewhere"),
     messages.Compiled("naive", COST),
     messages.Checked("naive", Finding(None, Error(0.1, 0.2, 0.3, 0.4), no_op=True)),
     messages.Recompiled("naive", 3),
@@ -56,7 +57,7 @@ def test_every_kind_of_message_arrives_as_it_was_sent() -> None:
 
 
 def test_messages_are_written_into_the_row_of_their_variant() -> None:
-    rows = {name: Measurement(name) for name in ("naive", "other")}
+    rows = {name: Measurement(name) for name in ("naive", "other", "elsewhere")}
     for message in SENT:
         record(rows, from_json(to_json(message)))
     row = rows["naive"]
@@ -66,6 +67,7 @@ def test_messages_are_written_into_the_row_of_their_variant() -> None:
     assert row.notes[0].startswith("graph breaks (1) split it into 2 graphs: print")
     assert row.notes[1:] == ["a note", "changes the default dtype"]
     assert rows["other"] == Measurement("other")
+    assert "elsewhere" not in rows
 
 
 def test_a_measurement_is_read_back_from_results_as_it_was_written() -> None:

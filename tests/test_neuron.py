@@ -36,6 +36,7 @@ TABLE = {  # calls and device time per call of the variant, µs
 TOTAL = {"naive": 2354.8, "fused": 403.3, "compiled": 375.5}
 CALLS = {"naive": 6, "fused": 1, "compiled": 1}
 EAGER = "variants=[naive,fused]"
+OF_TORCH = "variants=[naive,fused,compiled]"
 
 
 WAYS = [
@@ -51,7 +52,7 @@ def healthy(request: pytest.FixtureRequest, shared: Shared) -> Ran:
     active, answer = request.param
 
     def make(folder: Path) -> Ran:
-        ran = on_core(f"profile.active={active}", cwd=folder, explorer=answer)
+        ran = on_core(OF_TORCH, f"profile.active={active}", cwd=folder, explorer=answer)
         assert ran.status == 0, ran.err
         assert [measurement["profile"]["active"] for measurement in ran.results["measurements"]] == [active] * 3
         return ran
@@ -153,7 +154,7 @@ def two_cores(request: pytest.FixtureRequest, shared: Shared) -> Ran:
 
     def make(folder: Path) -> Ran:
         names_flow = request.param == "flow"
-        return on_core(cwd=folder, flow_ids=names_flow, NEURON_LOGICAL_NC_CONFIG="2")
+        return on_core(OF_TORCH, cwd=folder, flow_ids=names_flow, NEURON_LOGICAL_NC_CONFIG="2")
 
     return shared(f"two-cores-{request.param}", make)
 
@@ -176,7 +177,7 @@ def test_an_execution_on_two_physical_cores_counts_once(two_cores: Ran) -> None:
 
 def test_operators_that_the_runtime_joins_are_counted_as_they_ran(tmp_path: Path) -> None:
     """Six operators in three executions: nothing takes their numbers to be equal."""
-    ran = on_core(cwd=tmp_path, join=2)
+    ran = on_core(OF_TORCH, cwd=tmp_path, join=2)
     assert ran.status == 0, ran.err
     naive, compiled = ran.rows["naive"], ran.rows["compiled"]
     assert (naive["device_executions"], naive["operator_calls"], naive["host_dispatches"]) == ("3", "3", "6.0")

@@ -49,16 +49,18 @@ def settings(op: str, mode: str, dtype: str, device: str) -> dict[str, Any]:
     plain["op"]["dims"] = {name: max(2, min(size, most)) for name, size in plain["op"]["dims"].items()}
     if dtype != COMPILED:
         plain["op"]["variants"].pop("compiled")
+        plain["op"]["variants"].pop("nki_compiled", None)
     elif device == "cpu":  # captures as inductor does, and spares the time to generate code
         plain["op"]["variants"]["compiled"]["compile"] |= {"backend": "aot_eager"}
     return plain
 
 
-def check(measurements: list[Measurement], mode: str, device: str) -> None:
+def check(measurements: list[Measurement], mode: str, dtype: str, device: str) -> None:
     """Every variant is right and was seen by the profiler; a compiled one is a graph in each direction."""
     for row in measurements:
         if row.status == "skipped":
-            assert (row.variant, device) == ("fused", "neuron")
+            elsewhere = row.variant.startswith("nki") and (device == "cpu" or dtype == "float64")
+            assert elsewhere or (row.variant, device) == ("fused", "neuron"), row.reason
             continue
         assert (row.status, row.notes) == ("ok", []), (row.variant, row.reason)
         assert row.error is not None and row.error.allowed <= 1
@@ -92,7 +94,7 @@ def measured(op: str, mode: str, dtype: str, device: str) -> tuple[list[Measurem
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
     measurements, warnings = measured(op, mode, dtype, "cpu")
-    check(measurements, mode, "cpu")
+    check(measurements, mode, dtype, "cpu")
     assert not [warning for warning in warnings if "op.work" in warning]
 
 
@@ -120,9 +122,9 @@ def on_the_core(shared: Shared) -> Callable[[int], dict[str, list[dict[str, Any]
 def test_on_the_simulated_core(
     on_the_core: Callable[[int], dict[str, list[dict[str, Any]]]], op: str, way: int
 ) -> None:
-    mode, _ = WAYS[way]
+    mode, dtype = WAYS[way]
     rows = [Measurement.from_json(row) for row in on_the_core(way)[op]]
-    check(rows, mode, "neuron")
+    check(rows, mode, dtype, "neuron")
     assert all(row.profile.device_time_us for row in rows if row.profile is not None)
 
 

@@ -31,7 +31,7 @@ def hidden(op: Mapping[str, Any]) -> list[str]:
 
     `op` is the section of this name in the configuration.
     """
-    variants = [value.get("fn") for value in op["variants"].values()]
+    variants = [value.get(key) for value in op["variants"].values() for key in ("fn", "nki")]
     functions = [str(function) for function in (op["inputs"], op["reference"], op.get("work"), *variants)]
     named = {path.split(".")[1] for path in functions if path.startswith(f"{PACKAGE}.") and path.count(".") > 1}
     searched = [Path(entry or ".").resolve() / PACKAGE for entry in sys.path]

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import torch
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
+INDEX_DTYPES = ("int32", "int64")
 MODES = ("forward", "backward", "forward_backward")
-RESERVED_DIMS = ("dtype", "generator", "mode")
+RESERVED_DIMS = ("dtype", "index_dtype", "generator", "mode")
 CONTROL = "(control)"  # the hidden second name of the baseline, which no variant can have
 SEEDS = 2**64  # torch.Generator takes as many
 
@@ -29,7 +30,7 @@ Inputs = tuple[Any, ...] | list[Any] | dict[str, Any]  # a dict: keyword argumen
 
 @dataclass(frozen=True)
 class Variant:
-    """A function and how it is executed."""
+    """A function, or an NKI kernel, and how it is executed."""
 
     name: str
     fn: Function
@@ -37,6 +38,18 @@ class Variant:
     compile: Mapping[str, Any] | None = None  # what torch.compile takes; None: run eagerly
     requires: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    optional: bool = False  # where `requires` or `devices` are not met it has no row, in place of one that is skipped
+    nki: bool = False  # `fn` is an NKI kernel, or an operator that is made of one
+    grid: int | None = None  # the cores that a kernel is launched on, kernel[2]; None: as NKI does without
+
+    @property
+    def key(self) -> str:
+        """The key of the configuration that names its function."""
+        return f"op.variants.{self.name}.{'nki' if self.nki else 'fn'}"
+
+    def function(self) -> Callable[..., Any]:
+        """The function that it names; raises UsageError if there is none."""
+        return resolve(self.fn, self.key)
 
     def unmet(self, device: str) -> str | None:
         """Why the variant cannot run on `device`, or None."""
@@ -62,6 +75,7 @@ class Operation:
     baseline: str
     variants: tuple[Variant, ...]
     tolerance: float = 1.0  # a factor on the allowed error, above 1 for long chains of roundings
+    index_dtype: str | None = None  # of inputs that are indices, if it can be chosen
 
     def variant(self, name: str) -> Variant:
         """The variant called `name`."""
@@ -73,7 +87,7 @@ class Operation:
         reference = self.reference or self.variant(self.baseline).fn
         named: dict[str, Any] = {"op.inputs": self.inputs, "op.reference": reference, "op.work": self.work}
         for variant in self.variants:
-            named |= {f"op.variants.{variant.name}.fn": variant.fn}
+            named |= {variant.key: variant.fn}
             named |= {f"op.variants.{variant.name}.requires": f"[{','.join(variant.requires)}]"}
         return named
 
@@ -156,7 +170,11 @@ def make_inputs(operation: Operation, dtype: torch.dtype, generator: torch.Gener
     Raises UsageError, naming the file, if that function does not fit its dims or raises.
     """
     function = resolve(operation.inputs, "op.inputs")
-    inputs = call_author(function, "op.inputs", {**operation.dims, "dtype": dtype, "generator": generator}, operation)
+    if operation.index_dtype is not None and "index_dtype" not in inspect.signature(function).parameters:
+        raise UsageError(
+            f"op.index_dtype={operation.index_dtype}: op.inputs={describe(function)} does not take index_dtype"
+        )
+    inputs = call_author(function, "op.inputs", {"dtype": dtype, "generator": generator}, operation)
     if inputs is None:
         raise UsageError(f"op.inputs={describe(function)}: returned nothing; return the input tensors, as a tuple")
     if isinstance(inputs, Mapping):
@@ -171,7 +189,7 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
     if operation.work is None:
         return None
     function = resolve(operation.work, "op.work")
-    work = call_author(function, "op.work", {**operation.dims, "dtype": dtype, "mode": mode}, operation)
+    work = call_author(function, "op.work", {"dtype": dtype, "mode": mode}, operation)
     where = f"op.work={describe(function)}"
     if not isinstance(work, Mapping) or not {"flops", "bytes"} <= set(work):
         raise UsageError(f"{where}: returned {one_line(repr(work))}, not a dict with flops and bytes")
@@ -182,11 +200,14 @@ def declared_work(operation: Operation, dtype: torch.dtype, mode: str) -> Mappin
 
 
 def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any], operation: Operation) -> Any:
-    """Calls a function of the operation's author with those of the `offered` arguments that are its parameters.
+    """Calls a function of the operation's author with its dims and those of the `offered` arguments that it takes.
 
-    Every dim must be taken; `dtype`, `generator` and `mode` are optional. `key` names the function in errors. Raises
-    UsageError if the parameters do not fit, or if the function raises.
+    Every dim must be taken; `dtype`, `index_dtype`, `generator` and `mode` are optional. `key` names the function in
+    errors. Raises UsageError if the parameters do not fit, or if the function raises.
     """
+    offered = {**operation.dims, **offered}
+    if operation.index_dtype is not None:
+        offered["index_dtype"] = _torch_dtype(operation.index_dtype)
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
@@ -201,6 +222,12 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
         return function(**arguments)
     except BaseException as error:
         raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
+
+
+def _torch_dtype(name: str) -> torch.dtype:
+    import torch
+
+    return getattr(torch, name)
 
 
 def describe(function: Callable[..., Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from hydra.core.config_store import ConfigStore
@@ -12,10 +12,20 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from harness.configuration.devices import AUTO, LIBRARY, device_configs, section
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
-from harness.configuration.operation import CONTROL, DTYPES, MODES, RESERVED_DIMS, Case, Operation, Variant
+from harness.configuration.operation import (
+    CONTROL,
+    DTYPES,
+    INDEX_DTYPES,
+    MODES,
+    RESERVED_DIMS,
+    Case,
+    Operation,
+    Variant,
+)
 from harness.configuration.settings import Settings, check, setting, valid
 
-VARIANT_KEYS = ("fn", "args", "compile", "requires", "devices")
+VARIANT_KEYS = ("fn", "nki", "grid", "args", "compile", "requires", "devices", "optional")
+NKI_REQUIRES, NKI_DEVICES = ("nki",), ("neuron",)  # of an NKI kernel that does not name its devices itself
 
 
 @dataclass
@@ -32,6 +42,7 @@ class OpSettings:
     dtypes: list[str] = field(default_factory=lambda: list(DTYPES), metadata=valid(choices=DTYPES))
     modes: list[str] = field(default_factory=lambda: list(MODES), metadata=valid(choices=MODES))
     tolerance: float = setting(1.0, above=0)
+    index_dtype: str | None = setting(None, choices=INDEX_DTYPES)
 
 
 @dataclass
@@ -134,9 +145,10 @@ def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Opera
     variants = tuple(_variant(name, value, devices) for name, value in zip(names, op.variants.values(), strict=True))
     if op.baseline not in names:
         raise unknown("op.baseline", op.baseline, names, f"variants of {op.name}")
+    variants = tuple(replace(each, optional=each.optional and each.name != op.baseline) for each in variants)
     if selected is not None:
         chosen = _selection(selected, names, op.baseline)
-        variants = tuple(variant for variant in variants if variant.name in chosen)
+        variants = tuple(replace(variant, optional=False) for variant in variants if variant.name in chosen)
     return Operation(
         name=op.name,
         dims={name: _dim(name, size) for name, size in op.dims.items()},
@@ -146,6 +158,7 @@ def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Opera
         baseline=op.baseline,
         variants=variants,
         tolerance=op.tolerance,
+        index_dtype=op.index_dtype,
     )
 
 
@@ -182,23 +195,54 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     for part in value:
         if part not in VARIANT_KEYS:
             raise unknown(key, part, VARIANT_KEYS, "keys of a variant")
-    fn = value.get("fn")
-    if not fn or not (isinstance(fn, str) or callable(fn)):
-        raise UsageError(f"{key}.fn={fn}: expected the dotted path of a function")
+    fn, kernel = value.get("fn"), value.get("nki")
+    if fn is not None and kernel is not None:
+        raise UsageError(f"{key}.nki={kernel}: fn={fn} is given as well; leave out one of the two")
+    if kernel is not None and not _names_function(kernel):
+        raise UsageError(f"{key}.nki={kernel}: expected the dotted path of an NKI kernel")
+    if kernel is None and not _names_function(fn):
+        raise UsageError(f"{key}.fn={fn}: expected the dotted path of a function, or nki, that of an NKI kernel")
     args = value.get("args") or {}
     if not isinstance(args, Mapping):
         raise UsageError(f"{key}.args={args}: expected a mapping of keyword arguments")
     for argument in args:
         if not isinstance(argument, str):
             raise UsageError(f"{key}.args={args}: {argument} is not the name of a keyword argument")
+    named = tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices")))
+    requires = _names(f"{key}.requires", value.get("requires"))
+    is_kernel = kernel is not None
+    function: Any = kernel if is_kernel else fn
     return Variant(
         name=name,
-        fn=fn,
+        fn=function,
         args=dict(args),
         compile=_compile(f"{key}.compile", value.get("compile")),
-        requires=_names(f"{key}.requires", value.get("requires")),
-        devices=tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices"))),
+        requires=tuple(dict.fromkeys((*NKI_REQUIRES, *requires))) if is_kernel else requires,
+        devices=named or (NKI_DEVICES if is_kernel else ()),
+        optional=_flag(f"{key}.optional", value.get("optional")),
+        nki=is_kernel,
+        grid=_grid(f"{key}.grid", value.get("grid"), is_kernel),
     )
+
+
+def _names_function(value: Any) -> bool:
+    return bool(value) and (isinstance(value, str) or callable(value))
+
+
+def _flag(key: str, value: Any) -> bool:
+    if value not in (None, True, False):
+        raise UsageError(f"{key}={value}: expected true or false")
+    return bool(value)
+
+
+def _grid(key: str, value: Any, is_kernel: bool) -> int | None:
+    if value is None:
+        return None
+    if not is_kernel:
+        raise UsageError(f"{key}={value}: a function has no grid; name an NKI kernel by nki in place of fn")
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{key}={value}: expected how many cores a kernel is launched on, such as 2 for kernel[2]")
+    return value
 
 
 def _compile(key: str, value: Any) -> Mapping[str, Any] | None:

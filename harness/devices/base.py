@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -210,6 +210,10 @@ class Device:
     def compile_arguments(self) -> dict[str, Any]:
         """Default arguments of torch.compile, which a variant can override."""
         return {"backend": "inductor", "dynamic": False}
+
+    def slow_inputs(self, dtypes: Collection[torch.dtype]) -> list[str]:
+        """A line for each dtype of the inputs that is known to be slow on this device, with a faster one."""
+        return []
 
     def reset_peak_memory(self) -> None:
         """Starts a new peak."""

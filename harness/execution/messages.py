@@ -50,6 +50,13 @@ class Status:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """An optional variant cannot run here, and has no row."""
+
+    variant: str
+
+
+@dataclass(frozen=True)
 class Compiled:
     """A variant was compiled."""
 
@@ -195,7 +202,7 @@ class Died:
 
 
 Message = (
-    Step | Status | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
+    Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
     | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]

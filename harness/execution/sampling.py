@@ -22,6 +22,7 @@ from harness.execution.messages import (
     Died,
     Done,
     Environment,
+    LeftOut,
     Message,
     Note,
     Peak,
@@ -204,6 +205,8 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
     match message:
         case Status(variant, status, reason):
             rows[variant].escalate(status, reason)
+        case LeftOut(variant):
+            rows.pop(variant, None)
         case Compiled(variant, cost):
             rows[variant].compiles.append(cost)
             if cost.graph_breaks:

@@ -16,8 +16,9 @@ from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status, Step
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
+from harness.measure.nki_kernel import NotTakenError
 from harness.measure.state import GlobalState
-from harness.results.measurement import CONTROL, FAILED
+from harness.results.measurement import CONTROL, FAILED, SKIPPED
 
 PREPARE, LATENCY, PROFILE, CHECK = "prepare", "latency", "profile", "check"
 WHEN = {
@@ -105,6 +106,9 @@ class Turns:
 
     def _fail(self, variant: str, step: str, error: BaseException) -> None:
         self.failed.add(self._row(variant))
+        if isinstance(error, NotTakenError):
+            self._send(Status(self._row(variant), SKIPPED, str(error)))
+            return
         with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
             traceback.print_exception(error, file=sys.stderr)
         self._send(Status(self._row(variant), FAILED, failure(step, error)))

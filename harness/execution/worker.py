@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from harness.configuration.operation import declared_work, resolve
+from harness.configuration.operation import declared_work
 from harness.devices import choose, passed_over
 from harness.execution import messages
 from harness.execution.environment import of_process
 from harness.execution.messages import Send, Status, Task, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, left_changed
-from harness.measure import operation_checks, torch_private
+from harness.measure import nki_kernel, operation_checks, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
@@ -29,7 +29,7 @@ from harness.measure.outputs import Outputs
 from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
-from harness.measure.tensors import own
+from harness.measure.tensors import dtypes, own
 from harness.measure.trees import tree_map
 from harness.measure.validity import examine, reexamine
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
@@ -152,9 +152,10 @@ class _Worker:
             with self.turns.key(f"op.variants.{name}.requires"):
                 unmet = variant.unmet(self.device.name)
             if not unmet:
-                with self.turns.key(f"op.variants.{name}.fn"):
+                with self.turns.key(variant.key):
                     operation_checks.check_signature(variant, self.data.inputs(self.case.seed))
                 self.turns.put_back(name)  # its module was imported
+        self.send(Warnings(self.device.slow_inputs(dtypes(self.data.inputs(self.case.seed)))))
         with self.turns.key("op.work"):
             self.work = declared_work(self.operation, self.dtype, self.case.mode)
         self.send(messages.Work(None if self.work is None else dict(self.work)))
@@ -168,14 +169,15 @@ class _Worker:
         variant = self.operation.variant(name)
         reason = variant.unmet(self.device.name)
         if reason:
-            self.send(Status(name, SKIPPED, reason))
+            self.send(messages.LeftOut(name) if variant.optional else Status(name, SKIPPED, reason))
             return
         inputs = self.data.inputs(self.case.seed)
         subject = self._subject(name, bind(variant, self.device, self.dtype, self.case.seed, inputs))
         self.turns.watch.restart()
         start = perf_counter()
-        outputs = subject()
-        self.device.synchronize()
+        with nki_kernel.first_call(variant, self.case.mode):
+            outputs = subject()
+            self.device.synchronize()
         seconds = perf_counter() - start
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
@@ -204,8 +206,7 @@ class _Worker:
             subject, outputs, call, partial(self.data.inputs, seed), self.data.expected(seed), self.device
         )
         if finding.reason and finding.error is None and variant is self.case.baseline:
-            function = resolve(variant.fn, "op.baseline")
-            raise operation_checks.disagreement(self.operation, function, finding.reason)
+            raise operation_checks.disagreement(self.operation, variant.function(), finding.reason)
         self.send(messages.Checked(subject.name, finding))
         if finding.not_comparable or finding.reason:
             self.unchecked.add(subject.name)

@@ -17,7 +17,7 @@ from torch import nn
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import SEEDS, Function, Inputs, Operation, Variant, describe, resolve
 from harness.devices.base import Device
-from harness.measure import modules
+from harness.measure import modules, nki_kernel
 from harness.measure.modules import State
 
 
@@ -33,11 +33,16 @@ def bind(variant: Variant, device: Device, dtype: torch.dtype, seed: int, inputs
     """The variant's function with its arguments bound, compiled if it says so.
 
     A module is a copy in the dtype, on the device: its weights belong to the case as its inputs do. Raises UsageError
-    if what takes no inputs makes no module, ModuleError if a module has no such copy, and what its factory raises.
+    if what takes no inputs makes no module, ModuleError if a module has no such copy, NotTakenError if a kernel has no
+    such grid, and what a module's factory raises.
     """
-    where = device.torch_device()
-    key = f"op.variants.{variant.name}.fn"
-    bound = _bound(variant.fn, variant.args, key, seed, inputs, lambda module: modules.measured(module, dtype, where))
+    if variant.nki:
+        bound = Bound(nki_kernel.bind(variant, inputs))
+    else:
+        where = device.torch_device()
+        bound = _bound(
+            variant.fn, variant.args, variant.key, seed, inputs, lambda module: modules.measured(module, dtype, where)
+        )
     if variant.compile is None:
         return bound
     # a function that several variants compile must not share its caches and its recompile limit among them
@@ -51,6 +56,8 @@ def bind_reference(operation: Operation, dtype: torch.dtype, seed: int, inputs: 
     Raises as `bind` does.
     """
     baseline = operation.variant(operation.baseline)
+    if operation.reference is None and baseline.nki:
+        raise UsageError(f"op.reference: {baseline.name} is an NKI kernel, which cannot stand for it; name a function")
     function, args = (baseline.fn, baseline.args) if operation.reference is None else (operation.reference, {})
     return _bound(function, args, "op.reference", seed, inputs, lambda module: modules.exact(module, dtype))
 

@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Inputs, Operation, Variant, describe, resolve
+from harness.measure import nki_kernel
 from harness.measure.binding import given, is_factory, misfit
 from harness.measure.reference import Expected
 from harness.measure.subject import Subject
@@ -57,9 +58,11 @@ def check_signature(variant: Variant, inputs: Inputs) -> None:
 
     Of a module's factory, if it cannot be called with `args` alone. What a module takes is seen when it is called.
     """
-    key = f"op.variants.{variant.name}.fn"
-    function = resolve(variant.fn, key)
-    if is_factory(function, variant.args):
+    key = variant.key
+    function = variant.function()
+    if variant.nki:
+        nki_kernel.check(variant, inputs)
+    elif is_factory(function, variant.args):
         problem = misfit(function, variant.args, [])
         if problem and misfit(function, variant.args, inputs):
             raise UsageError(f"{key}={describe(function)}: is called with {', '.join(variant.args)}: {problem}")
@@ -74,9 +77,9 @@ def check_signature(variant: Variant, inputs: Inputs) -> None:
 def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str) -> UsageError:
     """The error for a baseline whose outputs are not of the reference's form, so that one of them must be fixed."""
     reference = resolve(operation.reference or baseline, "op.reference")
+    key = operation.variant(operation.baseline).key
     return UsageError(
-        f"op.variants.{operation.baseline}.fn={describe(baseline)} does not fit op.reference={describe(reference)}: "
-        f"{reason}; fix one of the two"
+        f"{key}={describe(baseline)} does not fit op.reference={describe(reference)}: {reason}; fix one of the two"
     )
 
 

@@ -17,11 +17,12 @@ from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
 from harness.measure.precision import Exactly, finite, is_inexact, number, upcast, wide
 from harness.measure.subject import Subject
-from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, unseal, with_values
+from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, short, unseal, with_values
 from harness.measure.trees import tree_map
 
 PERTURBATIONS = 2
 MORE_PERTURBATIONS = 6  # further ones, if a choice or a shape depends on a rounding
+COARSE = (torch.float32, torch.float16, torch.bfloat16)
 STEP = 2.0**-26  # the smallest perturbation: float64 itself must resolve it
 FLOORS = {
     torch.float64: 2.0**-40,
@@ -95,6 +96,9 @@ def expect(
     exact = tree_map(upcast, inputs if isinstance(inputs, dict) else list(inputs))
     before = torch.get_rng_state()
     outputs = evaluation(exact)
+    coarse = [output.dtype for output in outputs if output is not None and output.dtype in COARSE]
+    if coarse and dtype == torch.float64:
+        raise NotComparableError(f"computes in {short(coarse[0])}, which is too coarse to check dtype=float64 by")
     random = not torch.equal(before, torch.get_rng_state())
     eps = torch.finfo(dtype).eps
     step = max(eps, STEP)

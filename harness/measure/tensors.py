@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from harness.measure import torch_private
+from harness.measure.trees import flatten
 
 COMPRESSED = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
 COPIED = {torch.strided, torch.sparse_coo, *COMPRESSED}
@@ -196,6 +197,11 @@ def storage(tensor: torch.Tensor) -> torch.Tensor:
     """All of a strided tensor's memory, flat."""
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.detach().as_strided((size,), (1,), 0)
+
+
+def dtypes(tree: Any) -> set[torch.dtype]:
+    """The dtypes of the tensors in a tree of values."""
+    return {value.dtype for value in flatten(tree) if isinstance(value, torch.Tensor)}
 
 
 def short(kind: torch.dtype | torch.layout) -> str:

@@ -137,7 +137,7 @@ def make(jobs: Sequence[Job], compose: Compose, command: str) -> Plan:
                 dtype=case.dtype,
                 device=case.device,
                 mode=case.mode,
-                variants=tuple(variant.name for variant in case.operation.variants),
+                variants=tuple(variant.name for variant in case.operation.variants if not variant.optional),
             )
         )
     return Plan(command, first or {}, tuple(cases))

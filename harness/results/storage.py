@@ -44,7 +44,7 @@ def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outco
             "mode": case.mode,
             "seed": case.seed,
             "baseline": operation.baseline,
-            "variants": [variant.name for variant in operation.variants],
+            "variants": [measurement.variant for measurement in outcome.measurements],
         },
         "config": config,
         "device": outcome.device,

@@ -1,9 +1,11 @@
 """A stand-in for AWS's torch-neuronx: the documented names, over a NeuronCore simulated on the CPU."""
 
+import nki  # noqa: F401 - as the real package does
 import torch
 
 from . import _core, _device
 from ._switches import Switches, physical_cores
+from .nki_ops import nki_op  # noqa: F401
 
 __version__ = "2.13.3.0+sim"
 

@@ -1,0 +1,83 @@
+"""Kernels: what nki.jit makes of a function. Traced at the first call for given shapes, then run on the core."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .tensor import Buffer, Launch, NkiTensor, NkiValidationError, launched
+
+LNC = "NEURON_LOGICAL_NC_CONFIG"
+
+
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Makes a kernel of a function; the options are ignored."""
+    return Kernel(function) if function is not None else Kernel
+
+
+class Kernel:
+    """A kernel on a grid of one or two programs. In a cost table it is `nki::` and its function's name."""
+
+    def __init__(self, function: Callable[..., Any], programs: int | None = None) -> None:
+        self._function = function
+        self._programs = programs
+        self._traced: set[object] = set()
+        functools.update_wrapper(self, function)
+
+    def __getitem__(self, grid: int) -> Kernel:
+        if grid not in (1, 2):
+            raise NkiValidationError(f"NKI only supports LNC 1 or 2, but got {grid}")
+        return Kernel(self._function, grid)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
+        if {tensor.device.type for tensor in tensors} != {"neuron"}:
+            raise RuntimeError("NKI kernels run on neuron tensors alone")
+        if any(isinstance(tensor, torch._subclasses.FakeTensor) for tensor in tensors):
+            return self._interpret(args, kwargs)
+        self._trace(args, kwargs)
+        if self._programs is not None and os.environ.get(LNC, str(self._programs)) != str(self._programs):
+            raise RuntimeError(f"NRT: a kernel of LNC={self._programs} cannot run where {LNC}={os.environ[LNC]}")
+        from torch_neuronx import _core
+
+        return _core.execute(f"nki::{self.__name__}", lambda *_: self._interpret(args, kwargs), *tensors)
+
+    def _trace(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises what the kernel raises for such inputs, before anything runs."""
+        signature = tuple((key, _kind(value)) for key, value in (*enumerate(args), *sorted(kwargs.items())))
+        if signature not in self._traced:
+            meta = [_on_meta(value) for value in args]
+            self._interpret(meta, {key: _on_meta(value) for key, value in kwargs.items()})
+            self._traced.add(signature)
+
+    @torch.no_grad()
+    def _interpret(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        device = next(value.device for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
+        shared: list[torch.Tensor] = []
+        programs = self._programs or 1
+        for program in range(programs):
+            with launched(Launch(program, programs, device, shared)):
+                outputs = self._function(*map(_in_hbm, args), **{key: _in_hbm(value) for key, value in kwargs.items()})
+        return tuple(map(_output, outputs)) if isinstance(outputs, (tuple, list)) else _output(outputs)
+
+
+def _kind(value: Any) -> object:
+    return (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else value
+
+
+def _on_meta(value: Any) -> Any:
+    return torch.empty(value.shape, dtype=value.dtype, device="meta") if isinstance(value, torch.Tensor) else value
+
+
+def _in_hbm(value: Any) -> Any:
+    return NkiTensor(value.contiguous(), Buffer.hbm) if isinstance(value, torch.Tensor) else value
+
+
+def _output(value: Any) -> torch.Tensor:
+    if not isinstance(value, NkiTensor) or value.buffer is not Buffer.shared_hbm:
+        raise NkiValidationError("a kernel returns tensors in shared_hbm alone")
+    return value.data
