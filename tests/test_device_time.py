@@ -147,6 +147,41 @@ def test_calls_that_are_left_out_take_their_executions_with_them() -> None:
     assert "no device time: something was built" in every.notes[0]
 
 
+COSTS = {"work::base": 400.0, "work::dispatched": 50.0, "work::gapped": 50.0, "work::throttled": 100.0}
+CAUSES = {
+    "dispatched": "% of a call is dispatch.",
+    "gapped": "% of a call is gaps between executions.",
+    "throttled": "the device is throttled after a pause: 1,000 µs in a profiled call, ",
+    "tries_every_other_time": "5 of 10 profiled calls built or executed something for the first time",
+}
+
+
+@pytest.fixture(scope="module")
+def torn(shared: Shared) -> Ran:
+    """Two processes of variants that are faster on the device, or slower, and the reverse in wall time."""
+
+    def make(folder: Path) -> Ran:
+        variants = [f"+op.variants.{name}.fn=device_variants.{name}" for name in ("base", *CAUSES)]
+        chosen = f"variants=[base,{','.join(CAUSES)}]"
+        two = ("latency.processes=2", "latency.max_processes=2", "latency.seconds=0.5")
+        ran = on_core(*variants, chosen, "op.baseline=base", *two, cwd=folder, costs=COSTS)
+        assert ran.status == 0, ran.err
+        return ran
+
+    return shared("torn", make)
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_sentence_says_why_the_verdicts_on_the_device_and_in_wall_time_differ(torn: Ran, name: str) -> None:
+    """Which of the four causes it is; how wall time comes out depends on the machine, and is not looked at."""
+    row = torn.rows[name]
+    assert row["device_verdict"] == ("slower" if name == "throttled" else "faster")
+    assert row["verdict"] != row["device_verdict"]
+    sentence = next(line for line in torn.out.splitlines() if line.startswith(f"{name} ") and "." in line)
+    assert "On the device it is " in sentence
+    assert CAUSES[name] in sentence
+
+
 def medians_of(ran: Ran, name: str) -> list[float]:
     """The median of each process's samples, in µs."""
     rows = [row for row in table(ran.folder / "device_samples.csv") if row["variant"] == name]

@@ -199,6 +199,7 @@ def timeline(calls: Calls) -> Timeline | None:
         device_wait_us=sum(wait_ns(executions, calls.schedules) for executions in ran) / number / 1e3
         if known
         else None,
+        devices=len({device for _, device in calls.executions}),
     )
 
 

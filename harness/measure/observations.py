@@ -82,6 +82,7 @@ class Timeline:
     device_gap_us: float | None  # of the span, the time in which nothing runs
     host_us: float  # from entering the call to leaving it
     device_wait_us: float | None = None  # of the gaps, the time before the host had given the device its next work
+    devices: int = 0  # that executed something
 
 
 def from_plain(kind: Any, value: Any) -> Any:

@@ -13,6 +13,7 @@ NOTHING = "n/a"
 WIDE = 0.5  # the half-width from which an interval is written by its bounds
 VAGUE = 10  # an interval that reaches this many times beyond its value, either way, is not shown
 UNKNOWN = "(unknown)"
+HOST, DEVICE = "", "device_"  # how the names of columns begin that hold a speedup or a verdict by one of the clocks
 
 
 @dataclass(frozen=True)
@@ -143,27 +144,33 @@ def times_factor(value: float) -> str:
 
 def latency(row: Row, unit: Unit | None = None) -> str:
     """`12.50 µs ±1.2%`, in the unit that suits it or in a given one."""
-    value = row["latency_us"]
+    return _with_interval(row["latency_us"], row["latency_lo_us"], row["latency_hi_us"], unit)
+
+
+def device_time(row: Row, unit: Unit | None = None) -> str:
+    """The same of the device time."""
+    return _with_interval(row["device_time_us"], row["device_time_lo_us"], row["device_time_hi_us"], unit)
+
+
+def speedup(row: Row, clock: str = HOST) -> str:
+    """`1.05× (1.04–1.06)`."""
+    value = row[f"{clock}speedup"]
     if value is None:
         return NOTHING
-    low = row["latency_lo_us"]
-    high = row["latency_hi_us"]
-    unit = unit or time_unit([value])
-    half = (high - low) / 2 / value
-    span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
-    return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"
-
-
-def speedup(row: Row) -> str:
-    """`1.05× (1.04–1.06)`."""
-    if row["speedup"] is None:
-        return NOTHING
-    if row["verdict"] == "baseline":
+    if row[f"{clock}verdict"] == "baseline":
         return "1.00×"
-    low = row["speedup_lo"]
-    high = row["speedup_hi"]
-    span = UNKNOWN if vague(row["speedup"], low, high) else f"({digits(low, 3)}–{digits(high, 3)})"
-    return f"{times_factor(row['speedup'])} {span}"
+    span = UNKNOWN if vague_speedup(row, clock) else f"({between(row, clock, '–')})"
+    return f"{times_factor(value)} {span}"
+
+
+def between(row: Row, clock: str = HOST, separator: str = " to ") -> str:
+    """The bounds of a speedup: `1.04 to 1.06`."""
+    return separator.join(digits(row[f"{clock}speedup_{bound}"], 3) for bound in ("lo", "hi"))
+
+
+def vague_speedup(row: Row, clock: str = HOST) -> bool:
+    """Whether a speedup's bounds are not worth showing."""
+    return vague(row[f"{clock}speedup"], row[f"{clock}speedup_lo"], row[f"{clock}speedup_hi"])
 
 
 def vague(value: float, low: float, high: float) -> bool:
@@ -171,9 +178,18 @@ def vague(value: float, low: float, high: float) -> bool:
     return high > VAGUE * value or low < value / VAGUE
 
 
-def verdict(row: Row) -> str:
+def verdict(row: Row, clock: str = HOST) -> str:
     """The verdict if there is one, else the status."""
-    return row["verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+    return row[f"{clock}verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+
+
+def _with_interval(value: float | None, low: float | None, high: float | None, unit: Unit | None) -> str:
+    unit = unit or time_unit([value])
+    if value is None or low is None or high is None:  # results of earlier versions have device times without interval
+        return unit.text(value)
+    half = (high - low) / 2 / value
+    span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
+    return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"
 
 
 def compiled_in(row: Row) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -26,6 +28,8 @@ def console() -> Console:
 
 def show(out: Console, table: Table, whole: bool = False) -> None:
     """Prints one table; if it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
+    if _fitting(table, out.width) < len(table.headers):
+        table = replace(table, headers=_folded(table))
     fitting = len(table.headers) if whole else _fitting(table, out.width)
     left_out = table.headers[fitting:]
     drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", header_style="bold")
@@ -37,18 +41,30 @@ def show(out: Console, table: Table, whole: bool = False) -> None:
         drawn.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row[:fitting]))
     out.print(drawn)
     if left_out:
-        out.print(f"(too wide for {', '.join(left_out)}: see the files)", markup=False, soft_wrap=True)
+        names = ", ".join(" ".join(header.split()) for header in left_out)
+        out.print(f"(too wide for {names}: see the files)", markup=False, soft_wrap=True)
 
 
 def _fitting(table: Table, width: int) -> int:
     """How many columns fit."""
-    widths = [max(map(cell_len, column)) for column in zip(table.headers, *table.rows, strict=True)]
+    widths = [
+        max(map(cell_len, [*header.split("\n"), *cells]))
+        for header, *cells in zip(table.headers, *table.rows, strict=True)
+    ]
     used = 1 + FRAME + min(widths[0], NAME_WIDTH)
     for index, wide in enumerate(widths[1:], start=1):
         used += FRAME + wide
         if used > width:
             return max(index, 2)
     return len(widths)
+
+
+def _folded(table: Table) -> list[str]:
+    """Headers in several lines, each as wide as its column's cells, or as its longest word."""
+    return [
+        "\n".join(textwrap.wrap(header, max(map(cell_len, [*header.split(), *cells, " "])), break_long_words=False))
+        for header, *cells in zip(table.headers, *table.rows, strict=True)
+    ]
 
 
 def markdown_table(table: Table) -> str:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from harness.measure.torch_private import GUARDS
-from harness.report import formatting
+from harness.report import causes, formatting
+from harness.report.causes import Parts
 from harness.results.columns import Row
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
@@ -32,7 +33,6 @@ def sentences(comparison: Comparison) -> list[str]:
 def warnings(comparison: Comparison) -> list[str]:
     """Warnings of the whole run, then of each variant, each with its likely cause and a remedy."""
     rows = comparison.rows
-    settings = comparison.settings
     texts = _merged(comparison.document["warnings"])
     floor = comparison.host_clock.noise_floor
     if floor is not None and floor > NOISY:
@@ -40,6 +40,12 @@ def warnings(comparison: Comparison) -> list[str]:
             f"no difference below {formatting.percent(floor)} is claimed: the baseline, timed twice, differs from "
             "itself by as much, as on a busy machine; try worker.threads=1, fewer neighbours, or a larger "
             "latency.seconds"
+        )
+    floor = comparison.device_clock.noise_floor
+    if floor is not None and floor > NOISY:
+        texts.append(
+            f"no difference of device time below {formatting.percent(floor)} is claimed: the baseline, profiled twice, "
+            "differs from itself by as much; try a larger profile.active, or latency.processes=12"
         )
     alone = [row for row in rows if row["verdict"] == "unclear" and row["processes"] == 1]
     if alone:
@@ -49,12 +55,26 @@ def warnings(comparison: Comparison) -> list[str]:
         )
     for row in rows:
         texts += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]
-        loose = row["verdict"] == "unclear" and (row["speedup_hi"] - row["speedup_lo"]) / 2 > LOOSE * row["speedup"]
-        if loose and row not in alone:
-            known = VAGUE if _vague(row) else f"the speedup is only known as {_range(row)}"
+        texts += [] if row in alone else _loose(comparison, row)
+    return texts
+
+
+def _loose(comparison: Comparison, row: Row) -> list[str]:
+    """Warnings of intervals that leave a verdict unclear for lack of samples."""
+    seconds = comparison.settings.seconds
+    texts = []
+    for clock, where, file, remedy in (
+        (formatting.HOST, "", "samples.csv", f"latency.seconds={4 * seconds:g}, or a quieter machine"),
+        (formatting.DEVICE, " on the device", "device_samples.csv", "a larger profile.active"),
+    ):
+        if row[f"{clock}verdict"] != "unclear":
+            continue
+        width = row[f"{clock}speedup_hi"] - row[f"{clock}speedup_lo"]
+        if width / 2 > LOOSE * row[f"{clock}speedup"]:
+            known = f"the speedup{where} is only known as {formatting.between(row, clock)}"
+            known = f"{VAGUE}{where}" if formatting.vague_speedup(row, clock) else known
             texts.append(
-                f"{row['variant']}: {known}, because its samples scatter between processes (samples.csv); "
-                f"try latency.seconds={4 * settings.seconds:g}, or a quieter machine"
+                f"{row['variant']}: {known}, because its samples scatter between processes ({file}); try {remedy}"
             )
     return texts
 
@@ -63,7 +83,12 @@ def _ranked(comparison: Comparison, row: Row) -> str:
     base = comparison.baseline_row
     entry = comparison.entries[row["variant"]]
     baseline = comparison.baseline
-    further = [*_fusion(entry, baseline, row, base), *_spent(entry, row, base), *_bound(row)]
+    further = [
+        *causes.disagreement(entry, row, base),
+        *_fusion(entry, baseline, row, base),
+        *_spent(entry, row, base),
+        *_bound(row),
+    ]
     return " ".join([_verdict(row, base), *further])
 
 
@@ -74,13 +99,13 @@ def _verdict(row: Row, base: Row) -> str:
     counts = _executions(row, base)
     clauses = [*counts]
     if row["verdict"] == "faster":
-        clauses.append(f"is {factor} times as fast ({_range(row)})")
+        clauses.append(f"is {factor} times as fast ({formatting.between(row)})")
     elif row["verdict"] == "slower":
-        clauses.append(f"is slower, {factor} times as fast ({_range(row)})")
+        clauses.append(f"is slower, {factor} times as fast ({formatting.between(row)})")
     elif row["verdict"] == "same":
-        clauses.append(f"is as fast, within ±{formatting.percent(row['noise_floor'])} ({_range(row)})")
+        clauses.append(f"is as fast, within ±{formatting.percent(row['noise_floor'])} ({formatting.between(row)})")
     else:
-        known = VAGUE if _vague(row) else f"{_range(row)} times as fast"
+        known = VAGUE if formatting.vague_speedup(row) else f"{formatting.between(row)} times as fast"
         if row["processes"] == 1:
             known += "; one process cannot tell how processes scatter"
         clauses.append(f"is not clearly faster or slower ({known})")
@@ -124,15 +149,15 @@ def _spent(entry: Entry, row: Row, base: Row) -> list[str]:
     """Where a call's time went, and where the gain comes from."""
     guards = _guards(entry)
     checked = f", of which Dynamo's guards take {_time(guards)}" if guards else ""
-    busy, gaps = row["device_busy_us"], row["device_gap_us"]
-    if busy is not None and row["latency_us"] and busy <= row["latency_us"]:
-        rest = max(row["latency_us"] - busy - gaps, 0.0)
-        idle = f", idle between executions {_share(gaps, row)}" if gaps > GAPS * row["latency_us"] else ""
+    parts = causes.parts(entry, row)
+    if parts is not None:
+        rest = "first executions and " if entry.profile and entry.profile.first_calls else ""
+        idle = f", idle between executions {_share(parts.gaps, row)}" if parts.gaps > GAPS * row["latency_us"] else ""
         text = (
-            f"Of its {_time(row['latency_us'])} the device is busy {_share(busy, row)}{idle}; "
-            f"the rest, {_share(rest, row)}, is dispatch{checked}."
+            f"Of its {_time(row['latency_us'])} the device is busy {_share(parts.busy, row)}{idle}; "
+            f"the rest, {_share(parts.dispatch, row)}, is {rest}dispatch{checked}."
         )
-        return [text, *_gain(row, base)]
+        return [text, *_gain(parts, causes.parts(entry.comparison.baseline, base), row)]
     spent = row["self_cpu_us"]
     whole = row["profiled_us"]
     if entry.comparison.accelerator or not spent or not whole:
@@ -153,16 +178,16 @@ def _bound(row: Row) -> list[str]:
     return [f"It reaches {formatting.digits(100 * row['bound_share'], 2)}% of the machine's {row['bound']} bound."]
 
 
-def _gain(row: Row, base: Row) -> list[str]:
-    if row["verdict"] != "faster" or base["device_busy_us"] is None:
+def _gain(own: Parts, others: Parts | None, row: Row) -> list[str]:
+    if row["verdict"] != "faster" or others is None:
         return []
-    saved = base["latency_us"] - row["latency_us"]
     parts = {
-        "less work on the device": base["device_busy_us"] - row["device_busy_us"],
-        "fewer gaps": base["device_gap_us"] - row["device_gap_us"],
+        "less work on the device": others.busy - own.busy,
+        "fewer gaps": others.gaps - own.gaps,
+        "less dispatch": others.dispatch - own.dispatch,
     }
-    parts["less dispatch"] = saved - sum(parts.values())
     what, most = max(parts.items(), key=lambda part: part[1])
+    saved = sum(parts.values())
     return [f"Most of the gain comes from {what}: {_time(min(most, saved))} of the {_time(saved)} saved."]
 
 
@@ -178,8 +203,8 @@ def _unranked(comparison: Comparison, row: Row) -> str:
     baseline = comparison.baseline
     base = comparison.baseline_row
     if row["status"] != "ok":
-        known = row["speedup"] and not _vague(row)
-        ratio = f" It ran at {_range(row)} times the speed of {baseline.name}." if known else ""
+        known = row["speedup"] and not formatting.vague_speedup(row)
+        ratio = f" It ran at {formatting.between(row)} times the speed of {baseline.name}." if known else ""
         rest = " It is the baseline, so nothing is ranked." if row is base and row["speedup"] is None else ""
         measured = [other["status"] for other in comparison.rows if other["status"] != "skipped"]
         if row is base and len(measured) > 1 and set(measured) == {"wrong"}:
@@ -225,15 +250,6 @@ def _guards(entry: Entry) -> float:
 
 def _operators(count: int) -> str:
     return f"{_number(count)} operator{'s' * (count != 1)}"
-
-
-def _range(row: Row) -> str:
-    """`1.02 to 1.07`."""
-    return f"{formatting.digits(row['speedup_lo'], 3)} to {formatting.digits(row['speedup_hi'], 3)}"
-
-
-def _vague(row: Row) -> bool:
-    return formatting.vague(row["speedup"], row["speedup_lo"], row["speedup_hi"])
 
 
 def _share(us: float, row: Row) -> str:

@@ -93,7 +93,9 @@ def sentences(swept: SweptRows) -> list[str]:
             if lost:
                 texts.append(f"{name}, the baseline, has no result in {len(lost):,} of {len(rows):,} cases.")
             continue
-        texts.append(_tally(name, rows))
+        texts.append(f"{name} is {_tally(rows)}.")
+        if _on_device(rows):
+            texts.append(f"On the device {name} is {_tally(rows, formatting.DEVICE)}.")
     changes = crossovers(swept)
     texts += changes[:MOST_CROSSOVERS]
     if len(changes) > MOST_CROSSOVERS:
@@ -132,9 +134,15 @@ def table(swept: SweptRows) -> Table:
         ("Speedup", True, formatting.speedup),
         ("Verdict", False, formatting.verdict),
     ]
-    for key, name in (("device_time_us", "Device time"), ("self_cpu_us", "Self CPU time")):
-        if any(row[key] is not None for row in rows):
-            columns.append((name, True, lambda row, key=key: formatting.time(row[key])))  # type: ignore[misc]
+    if any(row["device_time_us"] is not None for row in rows):
+        columns.append(("Device time", True, formatting.device_time))
+    if _on_device(rows):
+        columns += [
+            ("Device speedup", True, lambda row: formatting.speedup(row, formatting.DEVICE)),
+            ("Device verdict", False, lambda row: formatting.verdict(row, formatting.DEVICE)),
+        ]
+    if any(row["self_cpu_us"] is not None for row in rows):
+        columns.append(("Self CPU time", True, lambda row: formatting.time(row["self_cpu_us"])))
     columns.append(("Operator calls", True, lambda row: formatting.count(row["operator_calls"])))
     if any(row["compile_s"] is not None for row in rows):
         columns.append(("Compile", True, lambda row: formatting.duration(row["compile_s"])))
@@ -144,23 +152,28 @@ def table(swept: SweptRows) -> Table:
     return Table("Comparison", [name for name, _, _ in columns], [right for _, right, _ in columns], lines)
 
 
-def _tally(name: str, rows: Sequence[Row]) -> str:
-    """`compiled is faster in 7 of 9 cases (1.02 to 2.41 times as fast), slower in 1 and unclear in 1.`"""
+def _on_device(rows: Sequence[Row]) -> bool:
+    """Whether any of the rows has a verdict on its device time."""
+    return any(row["device_verdict"] is not None for row in rows)
+
+
+def _tally(rows: Sequence[Row], clock: str = formatting.HOST) -> str:
+    """`faster in 7 of 9 cases (1.02 to 2.41 times as fast), slower in 1 and unclear in 1.`"""
     parts = []
     for verdict in ("faster", "slower", "same", "unclear"):
-        alike = [row for row in rows if row["verdict"] == verdict]
+        alike = [row for row in rows if row[f"{clock}verdict"] == verdict]
         if alike:
-            ratios = [row["speedup"] for row in alike]
+            ratios = [row[f"{clock}speedup"] for row in alike]
             low = formatting.digits(min(ratios), 3)
             high = formatting.digits(max(ratios), 3)
             span = f" ({low if low == high else f'{low} to {high}'} times as fast)"
             known = span if verdict in ("faster", "slower") else ""
             parts.append(f"{'as fast' if verdict == 'same' else verdict} in {len(alike):,}{known}")
     for status in ("degraded", "wrong", "failed", "skipped", "missing", "ok"):
-        count = sum(row["status"] == status and row["verdict"] is None for row in rows)
+        count = sum(row["status"] == status and row[f"{clock}verdict"] is None for row in rows)
         if count:
             parts.append(f"{'not ranked' if status == 'ok' else status} in {count:,}")
-    return f"{name} is {formatting.listed(parts)} of {len(rows):,} cases."
+    return f"{formatting.listed(parts)} of {len(rows):,} cases"
 
 
 def _text(value: Any) -> str:

@@ -38,8 +38,13 @@ def comparison_table(comparison: Comparison, title: str) -> Table:
         ("Verdict", [formatting.verdict(row) for row in rows]),
     ]
     if comparison.accelerator or known("device_time_us"):
-        texts.append((f"{device.upper()} time", [formatting.time(row["device_time_us"]) for row in rows]))
-    for name in ("self_cpu_us", "operator_calls", "device_executions", "peak_memory_bytes"):
+        texts.append((f"{device.upper()} time", [formatting.device_time(row) for row in rows]))
+    if known("device_verdict"):
+        texts += [
+            (f"{device.upper()} speedup", [formatting.speedup(row, formatting.DEVICE) for row in rows]),
+            (f"{device.upper()} verdict", [formatting.verdict(row, formatting.DEVICE) for row in rows]),
+        ]
+    for name in ("self_cpu_us", "operator_calls", "peak_memory_bytes"):
         column = columns.find(name)
         if column and (known(name) or name in ("self_cpu_us", "operator_calls")):
             texts.append((column.header, [formatting.cell(column, row[name]) for row in rows]))
@@ -47,7 +52,7 @@ def comparison_table(comparison: Comparison, title: str) -> Table:
         texts.append(("Compile", [formatting.compiled_in(row) for row in rows]))
     headers = [header for header, _ in texts]
     lines = [list(line) for line in zip(*(column for _, column in texts), strict=True)]
-    return Table(title, headers, [header not in ("Variant", "Verdict") for header in headers], lines)
+    return Table(title, headers, [not header.endswith(("Variant", "erdict")) for header in headers], lines)
 
 
 def operator_table(comparison: Comparison, variant: str, most: int | None = FEW_OPERATORS) -> Table | None:

@@ -43,7 +43,7 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
         _name(axes, top + TEXT, row)
         if row in timed:
             _latency(axes, top + LATENCY, row, unit)
-            _stack(axes, top + STACK, comparison.operators_of(row["variant"]), key, fills, unit)
+            _stack(axes, top + STACK, row, comparison.operators_of(row["variant"]), key, fills, unit)
             ticks |= {top + LATENCY: "latency", top + STACK: what}
         top += slot
     axes.set_yticks(list(ticks), list(ticks.values()), fontsize=9.5)
@@ -69,33 +69,49 @@ def _scale(axes: Axes, rows: Sequence[Row], key: str) -> formatting.Unit:
 
 
 def _name(axes: Axes, y: float, row: Row) -> None:
-    """The variant's name, and its verdict or what is wrong with it."""
+    """The variant's name, and its verdicts or what is wrong with it."""
     texts = []
     if row["verdict"] == "baseline":
         texts.append("baseline")
     elif row["speedup"] is not None:
         texts.append(f"{formatting.speedup(row)} {row['verdict'] or ''}".rstrip())
+    if row["device_speedup"] is not None and row["device_verdict"] != "baseline":
+        ratio = formatting.speedup(row, formatting.DEVICE)
+        texts.append(f"{row['device'].upper()}: {ratio} {row['device_verdict'] or ''}".rstrip())
     if row["status"] != "ok":
         texts.append(f"{row['status']}: {row['reason']}")
-    style.label(axes, y, row["variant"], "  ".join(texts), ok=row["status"] == "ok")
+    style.label(axes, y, row["variant"], " · ".join(texts), ok=row["status"] == "ok")
+
+
+def _interval(axes: Axes, y: float, bounds: Sequence[float | None], text: str, unit: formatting.Unit) -> None:
+    """A text at the end of a bar, and the interval around it; `bounds` are the value and both bounds, in µs."""
+    value, low, high = (bound / unit.size if bound is not None else None for bound in bounds)
+    edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
+    end, room = value or 0.0, "  "
+    if value is not None and low is not None and high is not None:
+        axes.errorbar(
+            value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4,
+            elinewidth=1.4, xuplims=False, xlolims=high > edge,
+        )  # fmt: skip
+        end = min(max(value, high), edge)
+        room = "  " if high <= edge else "    "  # an arrow's head is as wide as a space or two
+    axes.text(end, y, f"{room}{text}", va="center", fontsize=10)
 
 
 def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
-    value = row["latency_us"] / unit.size
-    low = row["latency_lo_us"] / unit.size
-    high = row["latency_hi_us"] / unit.size
-    edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
-    axes.barh(y, value, BAR, color=style.LATENCY)
-    axes.errorbar(
-        value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4, elinewidth=1.4,
-        xuplims=False, xlolims=high > edge,
-    )  # fmt: skip
-    room = "  " if high <= edge else "    "  # an arrow's head is as wide as a space or two
-    axes.text(min(max(value, high), edge), y, f"{room}{formatting.latency(row, unit)}", va="center", fontsize=10)
+    axes.barh(y, row["latency_us"] / unit.size, BAR, color=style.LATENCY)
+    bounds = [row[name] for name in ("latency_us", "latency_lo_us", "latency_hi_us")]
+    _interval(axes, y, bounds, formatting.latency(row, unit), unit)
 
 
 def _stack(
-    axes: Axes, y: float, operators: Sequence[Row], key: str, fills: Mapping[str, Fill], unit: formatting.Unit
+    axes: Axes,
+    y: float,
+    row: Row,
+    operators: Sequence[Row],
+    key: str,
+    fills: Mapping[str, Fill],
+    unit: formatting.Unit,
 ) -> None:
     """Segments for the operators, the costliest first, those without a fill of their own in one at the end."""
     costs = {row["operator"]: row[key] / unit.size for row in operators if row[key]}
@@ -112,7 +128,11 @@ def _stack(
             reached += width
     total = sum(costs.values())
     _segment(axes, y, reached, total - reached, Fill(style.OTHER))
-    axes.text(total, y, f"  {unit.text(total * unit.size)}", va="center", fontsize=10)
+    if key == "device_time_us" and row[key] is not None:  # over all processes; the operators are of the first one's
+        bounds = [row[name] for name in ("device_time_us", "device_time_lo_us", "device_time_hi_us")]
+        _interval(axes, y, bounds, formatting.device_time(row, unit), unit)
+    else:
+        _interval(axes, y, [total * unit.size, None, None], unit.text(total * unit.size), unit)
 
 
 def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:

@@ -42,18 +42,22 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
         Patch(facecolor=UNCLEAR, label="unclear, or all the same"),
         Patch(facecolor="white", label="× no result", edgecolor=style.GRID),
     ]
+    clocks = {formatting.HOST: ""}
+    if any(row["device_verdict"] for row in rows):
+        clocks = {formatting.HOST: "wall time", formatting.DEVICE: "device time"}
     step = ABOVE + tall + BELOW
-    height = style.HEAD + len(shown) * step + style.legend_height(legend)
+    panels = [(part, clock) for part in shown for clock in clocks]
+    height = style.HEAD + len(panels) * step + style.legend_height(legend)
     figure = Figure(figsize=(style.WIDTH, height))
     style.heading(
         figure, sweep.title, "the fastest variant of each case and how many times as fast as the baseline it is"
     )
-    for number, part in enumerate(shown):
+    for number, (part, clock) in enumerate(panels):
         top = style.HEAD + number * step + ABOVE
         panel = style.panel(figure, LEFT, top, 0.25, height - top - tall)
-        _map(panel, parts[part], across, down, variants)
-        where = swept_keys.named(others, part)
-        if number == len(shown) - 1 and len(parts) > len(shown):
+        _map(panel, parts[part], across, down, variants, clock)
+        where = " · ".join(filter(None, [swept_keys.named(others, part), clocks[clock]]))
+        if number == len(panels) - 1 and len(parts) > len(shown):
             where += f" ({len(parts) - len(shown)} more not drawn)"
         panel.set_title(style.shorten(where, 110), loc="left", fontsize=9.5)
     style.legend(figure, legend, LEFT)
@@ -66,13 +70,15 @@ def _two(keys: Sequence[SweptKey]) -> tuple[SweptKey, SweptKey, list[SweptKey]]:
     return (first, second, others) if len(first.values) >= len(second.values) else (second, first, others)
 
 
-def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, variants: Sequence[str]) -> None:
+def _map(
+    panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, variants: Sequence[str], clock: str
+) -> None:
     column = {value: index for index, value in enumerate(across.values)}
     line = {value: index for index, value in enumerate(down.values)}
     colours = np.ones((len(down.values), len(across.values), 3))
     room = 88 // len(across.values)
     for (x, y), part in swept_keys.groups(rows, [across, down]).items():
-        texts, colours[line[y], column[x]] = winner(part, variants)
+        texts, colours[line[y], column[x]] = winner(part, variants, clock)
         if len(across.values) <= LABELS:
             lines = "\n".join(style.shorten(text, room) for text in texts)
             size = 8.5 if len(across.values) <= 9 else 7
@@ -93,23 +99,24 @@ def _map(panel: Axes, rows: Sequence[Row], across: SweptKey, down: SweptKey, var
         panel.spines[side].set_visible(False)
 
 
-def winner(rows: Sequence[Row], variants: Sequence[str]) -> tuple[list[str], Colour]:
+def winner(rows: Sequence[Row], variants: Sequence[str], clock: str = formatting.HOST) -> tuple[list[str], Colour]:
     """The lines of text in a case's cell, and its colour."""
-    ranked = [row for row in rows if row["verdict"]]
+    speedup, verdict = f"{clock}speedup", f"{clock}verdict"
+    ranked = [row for row in rows if row[verdict]]
     if not ranked:
         return ["×"], (1.0, 1.0, 1.0)
-    faster = sorted((row for row in ranked if row["verdict"] == "faster"), key=lambda row: -row["speedup"])
+    faster = sorted((row for row in ranked if row[verdict] == "faster"), key=lambda row: -row[speedup])
     lost = [f"{row['variant']} {row['status']}" for row in rows if row["status"] not in ("ok", "skipped")]
     if faster:
         best = faster[0]
-        equal = [row["variant"] for row in faster if row["speedup_hi"] >= best["speedup_lo"]]
-        return [" or ".join(equal), formatting.times_factor(best["speedup"]), *lost], _tint(
-            variants.index(best["variant"]), best["speedup"]
+        equal = [row["variant"] for row in faster if row[f"{speedup}_hi"] >= best[f"{speedup}_lo"]]
+        return [" or ".join(equal), formatting.times_factor(best[speedup]), *lost], _tint(
+            variants.index(best["variant"]), best[speedup]
         )
-    if all(row["verdict"] in ("baseline", "slower") for row in ranked):
-        best = next(row for row in ranked if row["verdict"] == "baseline")
+    if all(row[verdict] in ("baseline", "slower") for row in ranked):
+        best = next(row for row in ranked if row[verdict] == "baseline")
         return [best["variant"], "1×", *lost], _tint(variants.index(best["variant"]), 1.0)
-    return ["unclear" if any(row["verdict"] == "unclear" for row in ranked) else "the same", *lost], to_rgb(UNCLEAR)
+    return ["unclear" if any(row[verdict] == "unclear" for row in ranked) else "the same", *lost], to_rgb(UNCLEAR)
 
 
 def _tint(number: int, ratio: float = 4.0) -> Colour:

@@ -87,8 +87,8 @@ class _Scale:
         good = [row for row in rows if row[column] and row["status"] in GOOD]
         low = min((row[column] for row in good), default=1.0)
         high = max((row[column] for row in good), default=1.0)
-        if column == "latency_us":
-            high = max(high, min(max((row["latency_hi_us"] for row in good), default=0.0), ROOM * high))
+        _, upper = _bounds(column)
+        high = max(high, min(max((row[upper] or 0.0 for row in good), default=0.0), ROOM * high))
         unit = formatting.time_unit([high])
         low, high = low / unit.size, high / unit.size
         log = bool(low and high > WIDE * low)
@@ -123,9 +123,11 @@ def _lines(
             [swept.at(row) for row in degraded], [row[column] / scale for row in degraded], linestyle="", marker="o",
             markersize=11, markerfacecolor="none", color=look["color"],
         )  # fmt: skip
-        if column == "latency_us":
-            lower = [row["latency_lo_us"] / scale for row in good]
-            upper = [row["latency_hi_us"] / scale for row in good]
+        bounds = _bounds(column)
+        good = [row for row in good if None not in (row[bounds[0]], row[bounds[1]])]
+        if good:
+            x = [swept.at(row) for row in good]
+            lower, upper = ([row[bound] / scale for row in good] for bound in bounds)
             beyond = [at for at, end in zip(x, upper, strict=True) if end > vertical.high]
             below = [at for at, end in zip(x, lower, strict=True) if end < vertical.low]
             cut |= bool(beyond or below)
@@ -156,6 +158,12 @@ def _lines(
     if vertical.empty:
         panel.set_yticks([])
     return cut
+
+
+def _bounds(column: str) -> tuple[str, str]:
+    """The columns of the bounds of a time's interval."""
+    name = column.removesuffix("_us")
+    return f"{name}_lo_us", f"{name}_hi_us"
 
 
 def _horizontal(panel: Axes, swept: SweptKey) -> None:

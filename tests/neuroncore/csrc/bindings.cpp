@@ -89,6 +89,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("seed", &Switches::seed)
       .def_readwrite("dispatch", &Switches::dispatch)
       .def_readwrite("first_execution", &Switches::first_execution)
+      .def_readwrite("gap", &Switches::gap)
       .def_readwrite("throttle", &Switches::throttle)
       .def_readwrite("join", &Switches::join)
       .def_readwrite("physical_cores", &Switches::physical_cores)

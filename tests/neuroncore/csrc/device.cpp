@@ -107,7 +107,7 @@ void Timeline::submit_waiting() {
 
 void Timeline::submit(const Neff& neff, int64_t cost, Execution run) {
   run.schedule = c10::getTimeSinceEpoch();
-  run.start = std::max(run.schedule + kLaunchLatency, free_at_);
+  run.start = std::max(run.schedule + kLaunchLatency, free_at_ + std::lround(switches.gap * 1000));
   run.throttled = switches.throttle != 1 && run.start - free_at_ > kIdle;
   double length = static_cast<double>(cost) * (run.throttled ? switches.throttle : 1);
   if (switches.jitter > 0) {

@@ -30,6 +30,7 @@ struct Switches {
   uint64_t seed = 0;
   double dispatch = 0;         // µs of the host, busy, for each dispatch
   double first_execution = 0;  // µs of the device in addition, at a NEFF's first execution
+  double gap = 0;              // µs that the device stands idle between two executions, whatever the host does
   double throttle = 1;         // factor on the time of an execution that follows an idle core
   size_t join = 1;             // consecutive operators that become one execution
   int physical_cores = 1;      // of the logical core

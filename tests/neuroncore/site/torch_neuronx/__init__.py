@@ -23,6 +23,7 @@ def _register() -> None:
     core.seed = switches.drawn_seed()
     core.first_execution = switches.first_execution
     core.dispatch = switches.dispatch
+    core.gap = switches.gap
     core.throttle = switches.throttle
     core.join = switches.join
     core.flow_ids = switches.flow_ids

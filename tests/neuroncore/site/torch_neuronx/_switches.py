@@ -46,6 +46,8 @@ class Switches:
     first_execution: float = 0.0
     # Host time in µs that each dispatch takes, busy.
     dispatch: float = 0.0
+    # Device time in µs that the core stands idle between two executions, whatever the host does.
+    gap: float = 0.0
     # How many times as long an execution takes whose core has stood idle for more than 3 µs.
     throttle: float = 1.0
     # How many consecutive operators the runtime joins into one execution, unless the host waits before.

@@ -1,0 +1,92 @@
+"""Causes: what the time of a call goes to, and why the verdicts on the device and in wall time differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.report import formatting
+from harness.results.columns import Row
+from harness.results.entry import Entry
+
+LEAST = 0.05  # of a call: a cause of less explains nothing
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where the latency of a call goes, in µs."""
+
+    busy: float  # the device works
+    gaps: float  # it stands idle between executions although the host has given it the next one
+    dispatch: float  # all else: the host has given it nothing
+
+
+def parts(entry: Entry, row: Row) -> Parts | None:
+    """The parts of a variant's latency; None if they are not known, or if the device is busy for longer than that.
+
+    The device's own times are those of profiled calls, and so are not stretched by what the profiler costs the host.
+    """
+    latency, busy = row["latency_us"], row["device_busy_us"]
+    if latency is None or busy is None:
+        return None
+    devices = _devices(entry)
+    busy, gaps = busy / devices, max(row["device_gap_us"] - (row["device_wait_us"] or 0.0), 0.0) / devices
+    return None if busy > latency else Parts(busy, min(gaps, latency - busy), max(latency - busy - gaps, 0.0))
+
+
+def disagreement(entry: Entry, row: Row, base: Row) -> list[str]:
+    """`On the device it is 3.10 times as fast (3.05 to 3.15), in wall time the same: 92% of a call is dispatch.`
+
+    Nothing if the two verdicts agree, or if one of them is not known.
+    """
+    device, wall = row["device_verdict"], row["verdict"]
+    if device is None or wall is None or device == wall:
+        return []
+    factor = f"{formatting.digits(row['device_speedup'], 3)} times as fast"
+    words = {"faster": "faster", "slower": "slower", "same": "the same", "unclear": "not clearly faster or slower"}
+    figures = {**words, "faster": factor, "slower": f"slower, {factor}"}
+    vague = formatting.vague_speedup(row, formatting.DEVICE)
+    known = "" if vague else f" ({formatting.between(row, formatting.DEVICE)})"
+    why = "device time scatters between processes" if device == "unclear" else _why(entry, row, base)
+    return [f"On the device it is {figures[device]}{known}, in wall time {words[wall]}: {why}."]
+
+
+def _why(entry: Entry, row: Row, base: Row) -> str:
+    """What the two clocks see differently, as far as it was seen of the variant and of its baseline."""
+    baseline = entry.comparison.baseline
+    own, others = (entry, row, ""), (baseline, base, f" of {baseline.name}")
+    for one, _, whose in (own, others):
+        if one.profile is not None and one.profile.first_calls:  # in wall time they would look like dispatch
+            calls = one.profile.active + one.profile.first_calls
+            return (
+                f"{one.profile.first_calls} of {calls} profiled calls{whose} built or executed something for the first "
+                "time, which wall time includes and device time leaves out"
+            )
+    share, why = max([*_shares(*own), *_shares(*others)], default=(0.0, ""))
+    if share >= LEAST:
+        return why
+    return "wall time scatters between processes" if row["verdict"] == "unclear" else "nothing that was seen says why"
+
+
+def _shares(entry: Entry, row: Row, whose: str) -> list[tuple[float, str]]:
+    """Shares of a variant's time that one of the clocks does not see, or sees otherwise, each with a clause."""
+    found = []
+    throttled = (row["throttled_pct"] or 0.0) / 100
+    if throttled:
+        found.append((throttled, f"the device was throttled for {formatting.percent(throttled)} of the profile{whose}"))
+    known = parts(entry, row)
+    latency, busy = row["latency_us"], row["device_busy_us"]
+    if known is not None:
+        gaps, dispatch = known.gaps / latency, known.dispatch / latency
+        found.append((dispatch, f"{formatting.percent(dispatch)} of a call{whose} is dispatch"))
+        found.append((gaps, f"{formatting.percent(gaps)} of a call{whose} is gaps between executions"))
+    elif latency and busy:
+        busy /= _devices(entry)
+        paused, steady = (formatting.time(us, significant=3) for us in (busy, latency))
+        why = f"the device is throttled after a pause: {paused} in a profiled call{whose}, {steady} in calls in a row"
+        found.append((1 - latency / busy, why))
+    return found
+
+
+def _devices(entry: Entry) -> int:
+    """How many work side by side, whose times are added up."""
+    return max(entry.timeline.devices, 1) if entry.timeline else 1
