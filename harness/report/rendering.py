@@ -70,20 +70,20 @@ def _folded(table: Table) -> list[str]:
 def markdown_table(table: Table) -> str:
     """A pipe table; what would end a cell is escaped."""
     lines = [_line(table.headers), _line(["---:" if right else "---" for right in table.right])]
-    return "\n".join([*lines, *(_line([_escape(cell) for cell in row]) for row in table.rows)])
+    return "\n".join([*lines, *(_line([escape(cell) for cell in row]) for row in table.rows)])
 
 
 def markdown_page(
     title: str, sentences: Sequence[str], tables: Sequence[Table], warnings: Sequence[str], footer: str
 ) -> str:
     """A whole comparison.md."""
-    parts = [f"# {_escape(title)}"]
+    parts = [f"# {escape(title)}"]
     if sentences:
-        parts.append("\n".join(f"- {_escape(sentence)}" for sentence in sentences))
+        parts.append("\n".join(f"- {escape(sentence)}" for sentence in sentences))
     for table in tables:
-        parts.append(f"## {_escape(table.title)}\n\n{markdown_table(table)}")
+        parts.append(f"## {escape(table.title)}\n\n{markdown_table(table)}")
     if warnings:
-        parts.append("## Warnings\n\n" + "\n".join(f"- {_escape(warning)}" for warning in warnings))
+        parts.append("## Warnings\n\n" + "\n".join(f"- {escape(warning)}" for warning in warnings))
     parts.append(footer)
     return "\n\n".join(parts) + "\n"
 
@@ -92,7 +92,8 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text whose marks mean nothing in Markdown, in one line."""
     for mark in "\\|<>*_`[]":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")

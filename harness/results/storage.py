@@ -91,15 +91,27 @@ def versioned(file: Path, version: int, missing: str) -> Any:
     Raises UsageError if there is none, which `missing` says, or if another version of the harness wrote it.
     """
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(missing) from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    written = content.get("schema_version") if isinstance(content, dict) else None
+    try:
+        return parsed(content, version)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
+
+
+def parsed(content: bytes, version: int) -> Any:
+    """JSON of such a `schema_version`; raises UsageError if it is damaged or of another version."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"cannot be read: {error}") from error
+    written = value.get("schema_version") if isinstance(value, dict) else None
     if written != version:
-        raise UsageError(f"{file}: schema_version {written}, where this harness reads {version}")
-    return content
+        raise UsageError(f"schema_version {written}, where this harness reads {version}")
+    return value
 
 
 def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,1 @@
+"""History: many runs over time; `python -m harness.history DIR… --out FOLDER`."""

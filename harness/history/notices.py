@@ -1,0 +1,88 @@
+"""Notices: what is odd in the runs of a history, each told and none of it the end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.history import words
+from harness.history.record import Run
+from harness.history.series import Group
+from harness.history.store import Reading
+from harness.report import formatting
+
+NAMED = 3  # examples in a notice
+ENOUGH = 3  # runs that a variant needs on its side to pass for a renamed one
+
+
+def of_reading(reading: Reading) -> Iterator[str]:
+    """What is left out, and which clocks are wrong."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for name, reason in reading.problems:
+        reasons[reason].append(name)
+    for reason, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{words.safe(names[0], 200)}{more}: {reason}: left out"
+    if reading.copies:
+        examples = formatting.some([words.safe(name, 200) for name in reading.copies], NAMED)
+        yield f"{_count(len(reading.copies), 'file')} hold what another one holds, and count once: {examples}"
+    wrong = [run for run in reading.runs if run.clock is not None]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        yield f"{words.safe(wrong[0].name, 200)}: {wrong[0].clock}: it stands at the commit's time{more}"
+
+
+def of_runs(runs: Sequence[Run]) -> Iterator[str]:
+    """Two machines of one name."""
+    machines: dict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        if run.host:
+            machines[run.host].add(run.machine)
+    for host, several in sorted(machines.items()):
+        if len(several) > 1:
+            listed = formatting.listed(sorted(words.safe(machine) for machine in several))
+            yield f"the host {words.safe(host)} is {len(several)} machines, each with series of its own: {listed}"
+
+
+def of_groups(groups: Sequence[Group]) -> Iterator[str]:
+    """Variants that end where another begins."""
+    renamed: dict[tuple[str, str], int] = defaultdict(int)
+    for group in groups:
+        places = {name: _places(group, name) for name in group.variants}
+        for old, ended in places.items():
+            for new, begun in places.items():
+                if ended[1] + 1 == begun[0] and min(ended[1] - ended[0], begun[1] - begun[0]) >= ENOUGH - 1:
+                    renamed[old, new] += 1
+    for (old, new), count in renamed.items():
+        first, second = words.safe(old), words.safe(new)
+        where = f"{first} ends where {second} begins, in {_count(count, 'case')}"
+        yield f"{where}: if it was renamed, --rename {first}={second} makes one series of both"
+
+
+def distinct(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Runs without those that are equal in time and figures to an earlier one; and a notice of these."""
+    seen: dict[tuple, Run] = {}
+    again = []
+    for run in runs:
+        latencies = tuple(sorted((name, str(result.figures)) for name, result in run.results.items()))
+        other = seen.setdefault((run.case, run.machine, run.time, latencies), run)
+        if other is not run:
+            again.append(run)
+    if not again:
+        return list(runs), []
+    examples = formatting.some([words.safe(run.name, 200) for run in again], NAMED)
+    return list(seen.values()), [f"{_count(len(again), 'run')} stand in several files, and count once: {examples}"]
+
+
+def renamed(runs: Sequence[Run], names: Mapping[str, str]) -> list[Run]:
+    """Runs in which variants have their new names; one that holds both names keeps both."""
+    return [run.renamed(names) for run in runs] if names else list(runs)
+
+
+def _places(group: Group, name: str) -> tuple[int, int]:
+    places = [place for place, run in enumerate(group.runs) if name in run.results]
+    return places[0], places[-1]
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count > 1 else ''}"

@@ -1,0 +1,179 @@
+"""The page: one HTML file with what changed and a chart of each series, which a browser draws as it comes into view."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup
+
+from harness.history import causes, words
+from harness.history.changes import STATUS, Change
+from harness.history.findings import Finding
+from harness.history.history import History
+from harness.history.pivot import Pivot
+from harness.history.record import MEASURES, Figure
+from harness.history.series import Group, differing
+from harness.results.measurement import OK
+from harness.results.storage import atomic, strict
+
+FILE = "index.html"
+HERE = Path(__file__).with_name("templates")
+SHARED = Path(__file__).parents[1] / "report" / "templates"  # the style of all pages
+PER_MILLE = 1000
+MARKED = 40  # versions that a chart marks at most
+DAYS = (1, 7, 30, 90, 365)
+
+
+def write(folder: Path, history: History, threshold: float, days: float, pivot: Pivot | None) -> None:
+    """Writes index.html into a folder; links lead from there to the runs' own pages."""
+    first = min(run.time for run in history.runs)
+    page = _template().render(
+        title="History",
+        subtitle=f"{len(history.runs):,} measured cases of {len(history.groups):,} · {words.day(first)} to "
+        f"{words.day(history.newest)} UTC",
+        notices=history.notices,
+        pivot=pivot,
+        data=_embedded(_content(folder, history, threshold, days, pivot)),
+    )
+    with atomic(folder / FILE) as file:
+        file.write(page)
+
+
+def _content(folder: Path, history: History, threshold: float, days: float, pivot: Pivot | None) -> dict[str, Any]:
+    numbers = {id(group): number for number, group in enumerate(history.groups)}
+    changed: dict[tuple[int, str], list[Change]] = {}
+    for change in history.changes:
+        changed.setdefault((id(change.group), change.variant), []).append(change)
+    return {
+        "newest": history.newest,
+        "days": days,
+        "periods": sorted({*DAYS, days}),
+        "threshold": threshold,
+        "causes": causes.CAUSES,
+        "measures": [measure for measure in MEASURES if _known(history.groups, measure)],
+        "groups": [_group(folder, group, changed) for group in history.groups],
+        "findings": [_finding(finding, numbers) for finding in history.findings],
+        "bars": pivot.bars if pivot else [],
+    }
+
+
+def _known(groups: Sequence[Group], measure: str) -> bool:
+    return any(len(group.series(name, measure).places) for group in groups for name in group.variants)
+
+
+def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Change]]) -> dict[str, Any]:
+    case = group.case
+    commits = list(dict.fromkeys(causes.short(run) for run in group.runs))
+    place = {commit: number for number, commit in enumerate(commits)}
+    return {
+        "title": words.safe(group.title, 160),
+        "op": words.safe(case.op),
+        "dtype": case.dtype,
+        "device": case.device,
+        "machine": words.safe(group.machine),
+        "baseline": words.safe(group.baseline),
+        "times": [round(run.time) for run in group.runs],
+        "commits": commits,
+        "commit": [place[causes.short(run)] for run in group.runs],
+        "names": [run.name for run in group.runs],
+        "pages": [_link(folder, run.page) for run in group.runs] if any(run.page for run in group.runs) else None,
+        "versions": _versions(group),
+        "series": [_series(group, name, changed.get((id(group), name), [])) for name in group.variants],
+    }
+
+
+def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any]:
+    results = group.results(name)
+    measures = {measure: group.series(name, measure) for measure in MEASURES}
+    return {
+        "variant": words.safe(name),
+        "wrong": [[place, result.status] for place, result in enumerate(results) if result and result.status != OK],
+        "measures": {
+            measure: {"places": series.places.tolist(), **_figures(series.figures)}
+            for measure, series in measures.items()
+            if len(series.places)
+        },
+        "changes": [
+            {
+                "place": change.place,
+                "measures": [STATUS] if change.ratio is None else list(change.evidence),
+                "outcome": words.outcome(change),
+                "cause": change.cause,
+                "text": words.signed(change.ratio.value) if change.ratio else (change.status or ("", ""))[1],
+                "reason": words.safe(change.reason, 300),
+            }
+            for change in changes
+        ],
+    }
+
+
+def _figures(figures: Sequence[Figure]) -> dict[str, list]:
+    """Values to four digits; the bounds as what they are off by, in thousandths of the value."""
+    return {
+        "values": [float(f"{value:.4g}") for value, _, _ in figures],
+        "below": [None if low is None else round(PER_MILLE * (1 - low / value)) for value, low, _ in figures],
+        "above": [None if high is None else round(PER_MILLE * (high / value - 1)) for value, _, high in figures],
+    }
+
+
+def _versions(group: Group) -> list[tuple[int, str]]:
+    """Versions and settings that change between two runs; none of what changes all the time."""
+    marks = []
+    for place, (old, new) in enumerate(pairwise(group.runs), start=1):
+        found = [
+            f"{name}: {before} → {after}"
+            for name, before, after in differing(old.conditions, new.conditions)
+            if name != causes.HOST
+        ]
+        if found:
+            marks.append((place, words.safe("\n".join(found), 300)))
+    return marks if len(marks) <= max(MARKED, len(group.runs) * causes.OFTEN) else []
+
+
+def _finding(finding: Finding, numbers: dict[int, int]) -> dict[str, Any]:
+    cases = {id(change.group): change.group for change in finding.changes}.values()
+    return {
+        "outcome": finding.outcome,
+        "cause": finding.cause,
+        "lasting": finding.lasting,
+        "what": finding.what,
+        "where": finding.where,
+        "size": finding.size,
+        "since": finding.since,
+        "end": round(finding.time),
+        "commits": finding.commits,
+        "reason": words.safe(finding.first.reason, 300),
+        "series": [[numbers[id(change.group)], words.safe(change.variant)] for change in finding.changes],
+        "groups": [numbers[id(group)] for group in cases],
+    }
+
+
+def _link(folder: Path, page: str | None) -> str | None:
+    """The way from a folder to a page; never one that a browser takes for another scheme."""
+    return None if page is None else "./" + quote(os.path.relpath(page, folder))
+
+
+def _embedded(content: Any) -> Markup:
+    """JSON that stands within a script element, whatever its texts hold."""
+    text = json.dumps(strict(content), ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([HERE, SHARED]),
+        autoescape=True,  # names and reasons are the users'
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("history.html")

@@ -1,0 +1,148 @@
+"""Pivot: the newest figures side by side by device, torch, machine, commit, variant, or what else runs differ in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.configuration.errors import UsageError, unknown_key
+from harness.history import causes, words
+from harness.history.history import History, keys, value
+from harness.history.record import LATENCY, RELATIVE, Figure, Run
+from harness.report import formatting
+from harness.report.tables import Table
+
+VARIANT = "variant"
+NEWEST = 5  # runs of a column that its figures are the medians of
+BARRED = 12  # cases of which a chart is drawn
+NAMED = 4  # differences in a sentence
+UNLIKE = (causes.HOST, "commit")  # what differs without making runs less comparable
+
+Cell = tuple[str, str]  # row and column
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A table and bars of many runs, a column for each value of a key."""
+
+    title: str
+    sentences: Sequence[str]  # what makes the columns comparable, or not
+    table: Table
+    bars: Sequence[dict[str, Any]]  # of each case: title and rows of name, value, low, high, text
+
+
+def pivot(history: History, key: str) -> Pivot:
+    """The figures of the newest runs of each case and variant, a column for each value of a key.
+
+    Raises UsageError for a key that no run has a value of, or that all have the same of.
+    """
+    known = [VARIANT, *keys(history.runs)]
+    if key not in known:
+        raise unknown_key("", key, known)
+    columns, runs = _columns(history.runs, key)
+    if len(columns) < 2:
+        raise UsageError(f"--pivot={key}: all runs have {next(iter(columns), 'none')}; nothing stands side by side")
+    rows: dict[str, dict[str, tuple[Figure | None, Figure]]] = defaultdict(dict)
+    for (title, variant, column), several in runs.items():
+        figures = _figures(several[-NEWEST:], variant or column)
+        if figures is not None:
+            row = title if key == VARIANT else f"{title} · {words.safe(variant)}"
+            rows[row][column] = figures
+    lines = [[row, *(_text(cells.get(column)) for column in columns)] for row, cells in rows.items()]
+    headers = ["Case" if key == VARIANT else "Case and variant", *map(words.safe, columns)]
+    table = Table(f"Side by side: {key}", headers, [False, *[True] * len(columns)], lines)
+    return Pivot(key, _comparable(history.runs, key, columns), table, _bars(rows, columns))
+
+
+def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, str, str], list[Run]]]:
+    """The values of the key by time, and the runs with each, by case without the key, variant and value."""
+    columns: dict[str, None] = {}
+    found: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.time):
+        words_of_case = [word for word, name in zip(run.case.words, _names(run), strict=True) if name != key]
+        title = words.safe(" · ".join([" ".join(words_of_case[:-3]), *words_of_case[-3:]]), 120)
+        for variant in run.results:
+            column = variant if key == VARIANT else value(run, key)
+            if column is not None:
+                column = causes.short(run) if key == "commit" else column
+                columns[column] = None
+                found[title, variant if key != VARIANT else "", column].append(run)
+    return list(columns), found
+
+
+def _names(run: Run) -> list[str]:
+    return ["op", *(name for name, _ in run.case.dims), "dtype", "mode", "device"]
+
+
+def _figures(runs: Sequence[Run], variant: str) -> tuple[Figure | None, Figure] | None:
+    """The typical ratio and latency of the newest runs; None if the variant was never right."""
+    results = [run.results.get(variant) for run in runs]
+    latencies = [result.figures[LATENCY] for result in results if result and LATENCY in result.figures]
+    beside = [run.results[variant] for run in runs if variant in run.results and variant != run.baseline]
+    ratios = [result.figures[RELATIVE] for result in beside if RELATIVE in result.figures]
+    return (_typical(ratios) if ratios else None, _typical(latencies)) if latencies else None
+
+
+def _typical(figures: Sequence[Figure]) -> Figure:
+    """The figure in the middle; its interval is that of the run."""
+    return sorted(figures)[len(figures) // 2]
+
+
+def _text(figures: tuple[Figure | None, Figure] | None) -> str:
+    """`18.00 µs, 1.11×`: latency, and speedup over the baseline."""
+    if figures is None:
+        return formatting.NOTHING
+    ratio, latency = figures
+    speedup = f", {formatting.times_factor(1 / ratio[0])}" if ratio else ""
+    return f"{formatting.time(latency[0])}{speedup}"
+
+
+def _bars(rows: dict[str, dict[str, tuple[Figure | None, Figure]]], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Latencies of the first rows."""
+    return [
+        {
+            "title": row,
+            "rows": [
+                {
+                    "name": words.safe(column, 36),
+                    "value": cells[column][1][0],
+                    "low": cells[column][1][1],
+                    "high": cells[column][1][2],
+                    "text": _text(cells[column]),
+                }
+                for column in columns
+                if column in cells
+            ],
+        }
+        for row, cells in list(rows.items())[:BARRED]
+    ]
+
+
+def _comparable(runs: Sequence[Run], key: str, columns: Sequence[str]) -> list[str]:
+    """What else the columns differ in, and how many runs each has."""
+    last: dict[str, Run] = {}
+    counts: dict[str, int] = defaultdict(int)
+    for run in sorted(runs, key=lambda run: run.time):
+        column = causes.short(run) if key == "commit" else value(run, key)
+        if column is not None:
+            last[column] = run
+            counts[column] += 1
+    if key == VARIANT:
+        return ["Variants of a case were measured side by side, in the same runs: all columns are comparable."]
+    sentences = [f"Each figure is the median of up to {NEWEST} runs, the newest of its column."]
+    names = dict.fromkeys(name for run in last.values() for name in run.conditions)
+    unlike = []
+    for name in names:
+        values = {run.conditions.get(name, "unset") for run in last.values()}
+        if len(values) > 1 and name not in (key, *UNLIKE):
+            unlike.append(f"{name} ({formatting.some(sorted(map(words.safe, values)), NAMED)})")
+    if unlike:
+        sentences.append(f"Not comparable in all: the columns also differ in {formatting.some(unlike, NAMED)}.")
+    else:
+        sentences.append(f"Comparable: the columns differ in {key} alone.")
+    few = [words.safe(column) for column in columns if counts[column] < 3]
+    if few:
+        sentences.append(f"Fewer than three measured cases: {formatting.some(few, NAMED)}.")
+    return sentences

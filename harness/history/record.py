@@ -1,0 +1,203 @@
+"""Record: what a history keeps of one results.json - case, commit, machine, conditions, and each variant's figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.operation import CaseKey
+from harness.results import columns, conditions, storage
+from harness.results.columns import Column
+from harness.results.comparison import Comparison
+from harness.results.entry import Entry
+from harness.results.measurement import DEGRADED, OK
+from harness.results.storage import Document
+
+Figure = tuple[float, float | None, float | None]  # a value with the bounds of its interval
+
+RELATIVE, DEVICE_RELATIVE, DEVICE, LATENCY = "relative", "device_relative", "device_time_us", "latency_us"
+# Each measure, the steadiest first, with the columns of comparison.csv that hold its value and bounds
+MEASURES = {
+    RELATIVE: ("speedup", "speedup_hi", "speedup_lo"),
+    DEVICE_RELATIVE: ("device_speedup", "device_speedup_hi", "device_speedup_lo"),
+    DEVICE: ("device_time_us", "device_time_lo_us", "device_time_hi_us"),
+    LATENCY: ("latency_us", "latency_lo_us", "latency_hi_us"),
+}
+RATIOS = (RELATIVE, DEVICE_RELATIVE)  # time relative to the baseline's, which is 1 / speedup
+ABSOLUTE = {LATENCY: RELATIVE, DEVICE: DEVICE_RELATIVE}  # a time, and what it is relative to the baseline's
+
+CONFIGURED = "op.variants."  # conditions that begin so configure a variant: NAME.KEY
+SKEW_S = 300.0  # by which the clocks of two machines may differ
+
+
+class Result(NamedTuple):
+    """One variant in one run."""
+
+    variant: str
+    status: str
+    reason: str | None
+    figures: Mapping[str, Figure]  # by measure; only of a variant that is right, as declared
+
+
+@dataclass(frozen=True)
+class Run:
+    """One case as one run measured it."""
+
+    name: str  # its file, or BRANCH:file
+    page: str | None  # its report.html
+    time: float  # seconds since 1970
+    clock: str | None  # what is wrong with the time that it gives
+    commit: str | None
+    changed: bool  # whether files of the commit were changed
+    machine: str  # CPU, cores and accelerator: runs on two hosts that are equal in these make one series
+    case: CaseKey
+    baseline: str
+    conditions: Mapping[str, str]
+    results: Mapping[str, Result]  # by variant
+
+    @property
+    def host(self) -> str | None:
+        """The name of the machine."""
+        return self.conditions.get("host")
+
+    def renamed(self, names: Mapping[str, str]) -> Run:
+        """The same with other names of variants; a variant keeps its name if another one has the new name."""
+        if not names.keys() & self.results.keys():
+            return self
+        new = {old: name for old, name in names.items() if old in self.results and name not in self.results}
+
+        def now(name: str) -> str:
+            return new.get(name, name)
+
+        def key_now(key: str) -> str:
+            found = next((old for old in new if key.startswith(f"{CONFIGURED}{old}.")), None)
+            return key if found is None else f"{CONFIGURED}{new[found]}{key[len(CONFIGURED) + len(found) :]}"
+
+        return replace(
+            self,
+            baseline=now(self.baseline),
+            results={now(name): result._replace(variant=now(name)) for name, result in self.results.items()},
+            conditions={key_now(key): value for key, value in self.conditions.items()},
+        )
+
+    @classmethod
+    def of(cls, name: str, page: str | None, plain: Mapping[str, Any], conditions: Mapping[str, str]) -> Run:
+        """The run that `read` has read, from the plain values that it returned."""
+        case = plain["case"]
+        results = [Result(*values) for values in plain["results"]]
+        return cls(
+            name=name,
+            page=page,
+            time=plain["time"],
+            clock=plain["clock"],
+            commit=plain["commit"],
+            changed=plain["changed"],
+            machine=plain["machine"],
+            case=CaseKey(case[0], tuple((dim, size) for dim, size in case[1]), *case[2:]),
+            baseline=plain["baseline"],
+            conditions=conditions,
+            results={result.variant: result for result in results},
+        )
+
+
+def read(content: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """A results.json as the plain values that a history keeps, and its conditions.
+
+    Raises UsageError if it is damaged, of another schema version, not whole, or without samples.
+    """
+    document = storage.parsed(content, storage.SCHEMA_VERSION)
+    try:
+        plain = _plain(document), conditions.of(document)
+    except UsageError:
+        raise
+    except Exception as error:  # a file that anyone may have written
+        raise UsageError(f"not the whole results of a run ({type(error).__name__}: {one_line(error)})") from error
+    return plain
+
+
+def _plain(document: Document) -> dict[str, Any]:
+    comparison = Comparison(document)
+    case, key = comparison.case, comparison.key
+    time, clock = _time(document)
+    commit = document.get("commit") or {}
+    entries = comparison.entries.values()
+    if not document["samples"]["rows"] and any(entry.measurement.status in (OK, DEGRADED) for entry in entries):
+        raise UsageError("holds no samples")
+    figures = {entry.name: _figures(entry) for entry in entries}
+    _add_ratios(figures, case["baseline"])
+    results = [
+        (entry.name, entry.measurement.status, entry.measurement.reason, figures[entry.name]) for entry in entries
+    ]
+    return {
+        "time": time,
+        "clock": clock,
+        "commit": commit.get("id"),
+        "changed": bool(commit.get("changed")),
+        "machine": _machine(document),
+        "case": [key.op, key.dims, key.dtype, key.mode, key.device],
+        "baseline": case["baseline"],
+        "results": results,
+    }
+
+
+def _figures(entry: Entry) -> dict[str, Figure]:
+    if entry.measurement.status != OK or not entry.comparable:
+        return {}
+    found = {}
+    for measure, names in MEASURES.items():
+        known: list[Column | None] = [columns.find(name) for name in names]
+        value, low, high = (_positive(column.of(entry)) if column else None for column in known)
+        if value is None or (entry.host.too_short and measure in (RELATIVE, LATENCY)):
+            continue
+        figure = (value, low, high)
+        found[measure] = tuple(each and 1 / each for each in figure) if measure in RATIOS else figure
+    return found  # type: ignore[return-value]
+
+
+def _add_ratios(figures: Mapping[str, dict[str, Figure]], baseline: str) -> None:
+    """Adds ratios of device times that have no interval, and the baseline's, relative to the median of the others."""
+    base = figures[baseline]
+    for name, known in figures.items():
+        if name != baseline and DEVICE_RELATIVE not in known and DEVICE in known and DEVICE in base:
+            known[DEVICE_RELATIVE] = (known[DEVICE][0] / base[DEVICE][0], None, None)
+    for ratio in RATIOS:
+        base.pop(ratio, None)
+        others = sorted(known[ratio] for known in figures.values() if ratio in known)
+        if others:
+            value, low, high = others[len(others) // 2] if len(others) % 2 else (_middle(others), None, None)
+            base[ratio] = (1 / value, high and 1 / high, low and 1 / low)
+
+
+def _middle(others: list[Figure]) -> float:
+    """Between the two in the middle, on the scale of ratios."""
+    half = len(others) // 2
+    return math.sqrt(others[half - 1][0] * others[half][0])
+
+
+def _positive(value: Any) -> float | None:
+    return float(value) if value and math.isfinite(value) and value > 0 else None
+
+
+def _machine(document: Document) -> str:
+    environment, device = document["environment"], document["device"]
+    host = f"{environment['cpu']}, {environment['cores']} cores"
+    return f"{device.get('name', device.get('device'))} · {host}" if device.get("accelerator") else host
+
+
+def _time(document: Document) -> tuple[float, str | None]:
+    """When it was measured, and what is wrong with its clock: no run is older than its commit."""
+    created = _instant(document["created"])
+    commit = document.get("commit") or {}
+    committed = _instant(commit["time"]) if commit.get("time") else created
+    if committed > created + SKEW_S:
+        return committed, f"its clock gives {document['created']}, but its commit is of {commit['time']}"
+    return created, None
+
+
+def _instant(text: str) -> float:
+    instant = datetime.fromisoformat(text)
+    return (instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc)).timestamp()

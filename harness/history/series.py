@@ -1,0 +1,125 @@
+"""Series: the runs of each case on each machine in the order of time, and each variant's figures in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from harness.configuration.operation import CaseKey
+from harness.history.record import Figure, Result, Run
+from harness.results.conditions import SETTINGS
+
+STAY = 2  # runs in a row, on average, up to which a condition alternates
+VERSIONS = ("torch",)  # that may alternate as settings do: two releases measured side by side
+
+
+@dataclass(frozen=True)
+class Series:
+    """One variant of one case on one machine in one measure; only the runs that have a value."""
+
+    places: np.ndarray  # of these runs in the group
+    figures: Sequence[Figure]
+
+    @cached_property
+    def logs(self) -> np.ndarray:
+        """Logarithms of the values."""
+        return np.log([value for value, _, _ in self.figures])
+
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The logarithms in the group's runs from `start` to before `end`."""
+        return self.logs[np.searchsorted(self.places, start) : np.searchsorted(self.places, end)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All variants of one case on one machine; the runs are in the order of time."""
+
+    case: CaseKey
+    machine: str
+    settings: tuple[str, ...]  # those that distinguish it from other groups of the case: `latency.cache=cold`
+    runs: Sequence[Run]
+
+    @cached_property
+    def title(self) -> str:
+        """The case, with the settings that distinguish it."""
+        return " · ".join([self.case.title, *self.settings])
+
+    @cached_property
+    def variants(self) -> list[str]:
+        """All variants that any run has, in the order of the last run that has them."""
+        return list(dict.fromkeys(name for run in reversed(self.runs) for name in run.results))
+
+    @property
+    def baseline(self) -> str:
+        """That of the last run."""
+        return self.runs[-1].baseline
+
+    def results(self, variant: str) -> list[Result | None]:
+        """A variant's result in each run; None if the run does not have it."""
+        return [run.results.get(variant) for run in self.runs]
+
+    @cached_property
+    def _series(self) -> dict[tuple[str, str], Series]:
+        return {}
+
+    def series(self, variant: str, measure: str) -> Series:
+        """A variant's figures in one measure."""
+        if (variant, measure) not in self._series:
+            self._series[variant, measure] = self._collected(variant, measure)
+        return self._series[variant, measure]
+
+    def _collected(self, variant: str, measure: str) -> Series:
+        places, figures = [], []
+        for place, result in enumerate(self.results(variant)):
+            figure = result and result.figures.get(measure)
+            if figure:
+                places.append(place)
+                figures.append(figure)
+        return Series(np.array(places, int), figures)
+
+
+def groups(runs: Iterable[Run]) -> list[Group]:
+    """The groups of these runs, by case and machine."""
+    together: dict[tuple[CaseKey, str], list[Run]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: (run.time, run.name)):
+        together[run.case, run.machine].append(run)
+    made = []
+    for (case, machine), measured in together.items():
+        keys = _alternating(measured)
+        apart: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+        for run in measured:
+            apart[tuple(f"{key}={run.conditions.get(key, 'unset')}" for key in keys)].append(run)
+        made += [Group(case, machine, settings, several) for settings, several in apart.items()]
+    return made
+
+
+def _alternating(runs: Sequence[Run]) -> list[str]:
+    """The settings and versions that go back and forth between runs: their values make series of their own.
+
+    One that changes now and then is a change of the series: only if it stays the same for up to STAY runs on average,
+    and returns to earlier values, cases of one sweep differ in it.
+    """
+    switches: dict[str, int] = defaultdict(int)
+    for before, after in pairwise(runs):
+        for key, _, _ in differing(before.conditions, after.conditions):
+            if key.startswith(SETTINGS) or key in VERSIONS:
+                switches[key] += 1
+    return sorted(
+        key
+        for key, count in switches.items()
+        if len(runs) <= STAY * (count + 1) and count > 2 * (len({run.conditions.get(key) for run in runs}) - 1)
+    )
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Name, old and new value of the conditions that differ."""
+    if before is after:
+        return []
+    names = dict.fromkeys([*before, *after])
+    pairs = ((name, before.get(name, "unset"), after.get(name, "unset")) for name in names)
+    return [(name, old, new) for name, old, new in pairs if old != new]

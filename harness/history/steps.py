@@ -1,0 +1,172 @@
+"""Steps: since which run the level of a series is another one, if that is no accident.
+
+The series is searched in seeded intervals (Kovács et al. 2023): overlapping ones of every length, so that a level that
+lasted for a few runs only is found in a long series as well. Within an interval the statistic of each split is CUSUM's,
+the difference of the means of both sides in standard errors. Of the intervals in which it exceeds a threshold the
+shortest is taken, which most likely holds a single step (Baranowski et al. 2019), and both sides are searched again.
+
+Runs have outliers, which must not pass for steps. So values further than CLIP standard deviations from the median are
+moved there, the bounded influence of Huber 1964, for which Fearnhead and Rigaill 2019 give the reasons; the standard
+deviation is known from the differences of successive runs, which a step does not inflate. That makes the distribution
+of the largest statistic of an unchanged series nearly the same for any noise, and `threshold` is its 99 % quantile for
+the worst that was tried: benchmarks/history.py simulates how often an unchanged series has a step.
+
+References
+----------
+- Baranowski, Chen and Fryzlewicz, "Narrowest-over-threshold detection of multiple change points and change-point-like
+  features", J. R. Stat. Soc. B 81, 2019.
+- Chakar, Lebarbier, Lévy-Leduc and Robin, "A robust approach for estimating change-points in the mean of an AR(1)
+  process", Bernoulli 23, 2017.
+- Fearnhead and Rigaill, "Changepoint detection in the presence of outliers", J. Am. Stat. Assoc. 114, 2019.
+- Huber, "Robust estimation of a location parameter", Ann. Math. Stat. 35, 1964.
+- Kovács, Bühlmann, Li and Munk, "Seeded binary segmentation: a general methodology for fast and optimal changepoint
+  detection", Biometrika 110, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+THRESHOLD = 5.3  # standard errors, of a series of USUAL runs or fewer
+USUAL = 60
+DOUBLING = 0.14  # what a series of twice as many adds to it
+CLIP = 3.0  # standard deviations
+SHORTEST = 3  # runs on either side of a step
+FEWEST = 8  # runs of a series that is searched
+DECAY = 2**0.5  # of the lengths of intervals
+MOST_CORRELATED = 0.8
+NORMAL = 0.6745 * 2**0.5  # median absolute difference of two values of a standard normal distribution
+
+
+def steps(values: np.ndarray, floor: float, correlated: bool = False) -> list[int]:
+    """The first run of each new level, in order; `values` has shape (runs,) and an additive scale, such as logarithms.
+
+    No step smaller than `floor` is reported, and none in fewer than FEWEST runs. If successive runs are `correlated`,
+    as by a neighbour on the machine that stays for hours, a step has to exceed the scatter of their means over time.
+    """
+    deviation = scatter(values) * (_inflation(values) if correlated else 1.0)
+    deviation = max(deviation, floor / (2 * CLIP))  # runs that agree more closely need no smaller unit
+    limit = threshold(len(values))
+    return _pruned(values, _search(values, 0, deviation, limit), deviation, limit, floor)
+
+
+def threshold(runs: int) -> float:
+    """The statistic that a step of a series of so many runs exceeds."""
+    return THRESHOLD + DOUBLING * max(float(np.log2(max(runs, 1) / USUAL)), 0.0)
+
+
+def scatter(values: np.ndarray) -> float:
+    """The standard deviation of values around levels, from the differences of successive ones; 0 of a single one."""
+    return float(np.median(np.abs(np.diff(values)))) / NORMAL if len(values) > 1 else 0.0
+
+
+def _inflation(values: np.ndarray) -> float:
+    """What correlation adds to the standard deviation of means, over that from successive differences.
+
+    The correlation of successive runs is estimated from differences, as a step does not change it (Chakar et al. 2017).
+    """
+    if len(values) < FEWEST:
+        return 1.0
+    apart = float(np.median(np.abs(values[2:] - values[:-2])))
+    near = float(np.median(np.abs(np.diff(values))))
+    correlation = min(max((apart / near) ** 2 - 1, 0.0), MOST_CORRELATED) if near else 0.0
+    return float(np.sqrt(1 + correlation)) / (1 - correlation)
+
+
+def largest(values: np.ndarray) -> np.ndarray:
+    """The largest statistic of each series; `values` has shape (series, runs). For simulations."""
+    units = np.median(np.abs(np.diff(values, axis=-1)), axis=-1, keepdims=True) / NORMAL
+    sums = _sums(_clipped(values, units))
+    intervals = seeds(values.shape[-1])
+    return np.max([_statistics(sums, starts, length).max(axis=(-2, -1)) for starts, length in intervals], axis=0)
+
+
+def seeds(runs: int) -> Iterator[tuple[np.ndarray, int]]:
+    """The seeded intervals of a series, the shortest first: the first runs of those of a length, and this length."""
+    lengths = [2 * SHORTEST]
+    while lengths[-1] < runs:
+        lengths.append(min(int(np.ceil(lengths[-1] * DECAY)), runs))
+    for length in lengths:
+        if length <= runs:
+            count = 2 * -(-runs // length) - 1
+            yield np.unique(np.linspace(0, runs - length, count).astype(int)), length
+
+
+def _search(values: np.ndarray, start: int, deviation: float, limit: float) -> list[int]:
+    """The steps of a part of a series that starts at this run."""
+    place = _narrowest(values, deviation, limit)
+    if place is None:
+        return []
+    before = _search(values[:place], start, deviation, limit)
+    return [*before, start + place, *_search(values[place:], start + place, deviation, limit)]
+
+
+def _narrowest(values: np.ndarray, deviation: float, limit: float) -> int | None:
+    """The step in the shortest interval that has one, of the largest statistic among those of that length."""
+    if len(values) < FEWEST:
+        return None
+    sums = _sums(_clipped(values, max(deviation, scatter(values))))
+    for starts, length in seeds(len(values)):
+        statistics = _statistics(sums, starts, length)
+        if statistics.max() > limit:
+            interval, split = np.unravel_index(statistics.argmax(), statistics.shape)
+            return int(starts[interval] + SHORTEST + split)
+    return None
+
+
+def _pruned(values: np.ndarray, found: Sequence[int], deviation: float, limit: float, floor: float) -> list[int]:
+    """Steps at their most likely runs, without those that are not distinct from their neighbours, the weakest first."""
+    kept = list(found)
+    while kept:
+        bounds = [0, *kept, len(values)]
+        kept, strengths = [], []
+        for before, after in zip(bounds, bounds[2:], strict=False):
+            start = max(before, kept[-1] if kept else 0)
+            place, strength = _best(values[start:after], deviation)
+            level = np.median(values[start + place : after]) - np.median(values[start : start + place])
+            kept.append(start + place)
+            strengths.append(strength if abs(level) >= floor else 0.0)
+        if min(strengths) > limit:
+            break
+        del kept[int(np.argmin(strengths))]
+    return kept
+
+
+def _best(values: np.ndarray, deviation: float) -> tuple[int, float]:
+    """The most likely step, and its statistic."""
+    if len(values) < 2 * SHORTEST:
+        return len(values) // 2, 0.0
+    place, strength = _split(_clipped(values, deviation))
+    levels = np.median(values[:place]), np.median(values[place:])
+    within = np.clip(values, min(levels) - CLIP * deviation, max(levels) + CLIP * deviation)
+    return _split(within)[0], strength  # clipped at both levels, it is found where the step is, if that is large
+
+
+def _split(values: np.ndarray) -> tuple[int, float]:
+    """The split of a whole series with the largest statistic, and that."""
+    statistics = _statistics(_sums(values), np.zeros(1, int), len(values))[0]
+    return SHORTEST + int(statistics.argmax()), float(statistics.max())
+
+
+def _clipped(values: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
+    """Values in standard deviations from their median, of at most CLIP."""
+    return np.clip((values - np.median(values, axis=-1, keepdims=True)) / deviation, -CLIP, CLIP)
+
+
+def _sums(values: np.ndarray) -> np.ndarray:
+    """Sums of the first 0, 1, 2, … values."""
+    return np.concatenate([np.zeros_like(values[..., :1]), np.cumsum(values, axis=-1)], axis=-1)
+
+
+def _statistics(sums: np.ndarray, starts: np.ndarray, length: int) -> np.ndarray:
+    """|CUSUM| of each split of the intervals of one length; the first SHORTEST runs are before the first split.
+
+    `sums` has shape (…, runs + 1); the result has shape (…, intervals, splits).
+    """
+    before = np.arange(SHORTEST, length - SHORTEST + 1)
+    origin = sums[..., starts, None]
+    first = sums[..., starts[:, None] + before] - origin
+    whole = sums[..., starts + length, None] - origin
+    return np.abs(first - before / length * whole) / np.sqrt(before * (length - before) / length)
