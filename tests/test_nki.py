@@ -79,10 +79,10 @@ def test_a_kernel_is_one_execution_of_its_own_cost_and_part_of_a_compiled_graph(
 
 def test_what_a_kernel_does_not_take_skips_its_row_in_its_own_words(forward: Ran) -> None:
     reasons = {
-        "picky": "the kernel does not take this shape: rows must be a multiple of 128, not 4",
-        "picky_compiled": "the kernel does not take this shape: rows must be a multiple of 128, not 4",
-        "wordless": "the kernel does not take this shape: assert x.shape[1] == 513 (nki_kernels.py:",
-        "too_large": "the kernel does not take this shape: partition dimension 129 exceeds",
+        "picky": "the kernel does not take these inputs: rows must be a multiple of 128, not 4",
+        "picky_compiled": "the kernel does not take these inputs: rows must be a multiple of 128, not 4",
+        "wordless": "the kernel does not take these inputs: assert x.shape[1] == 513 (nki_kernels.py:",
+        "too_large": "the kernel does not take these inputs: partition dimension 129 exceeds",
         "on_three": "the kernel does not take this grid: NKI only supports LNC 1 or 2, but got 3",
     }
     for name, reason in reasons.items():

@@ -27,14 +27,14 @@ def rms_norm_kernel(x: Any, weight: Any, eps: float = EPS) -> Any:
     assert hidden <= LONGEST, f"hidden must be at most {LONGEST}, not {hidden}"
     assert rows % cores == 0, f"rows must be a multiple of {cores} cores, not {rows}"
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    pmax = nl.tile_size.pmax
-    weights = tile(pmax, hidden)
-    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, pmax], [1, hidden]], offset=0))  # into every partition
     share = rows // cores
     first = nl.program_id(axis=0) * share
-    for number in nl.static_range((share + pmax - 1) // pmax):
-        size = min(pmax, share - number * pmax)
-        taken = nl.ds(first + number * pmax, size)
+    height = min(nl.tile_size.pmax, share)
+    weights = tile(height, hidden)
+    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, height], [1, hidden]], offset=0))  # into every partition
+    for start in nl.static_range(0, share, height):
+        size = min(height, share - start)
+        taken = nl.ds(first + start, size)
         values = tile(size, hidden)
         nisa.dma_copy(dst=values, src=x[taken, 0:hidden])
         squares, total = tile(size, hidden), tile(size, 1)

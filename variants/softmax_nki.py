@@ -23,12 +23,11 @@ def softmax_kernel(x: Any) -> Any:
     assert columns <= LONGEST, f"columns must be at most {LONGEST}, not {columns}"
     assert rows % cores == 0, f"rows must be a multiple of {cores} cores, not {rows}"
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    pmax = nl.tile_size.pmax
     share = rows // cores
     first = nl.program_id(axis=0) * share
-    for number in nl.static_range((share + pmax - 1) // pmax):
-        size = min(pmax, share - number * pmax)
-        taken = nl.ds(first + number * pmax, size)
+    for start in nl.static_range(0, share, nl.tile_size.pmax):
+        size = min(nl.tile_size.pmax, share - start)
+        taken = nl.ds(first + start, size)
         values = tile(size, columns)
         nisa.dma_copy(dst=values, src=x[taken, 0:columns])
         shift = tile(size, 1)  # minus the maximum, against overflow

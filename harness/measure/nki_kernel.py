@@ -56,7 +56,7 @@ def bind(variant: Variant, inputs: Inputs) -> Callable[..., Any]:
     Raises NotTakenError if NKI knows no such grid.
     """
     kernel: Any = variant.function()
-    with _refusals("grid"):
+    with _refusals("this grid"):
         launched = kernel if variant.grid is None else kernel[variant.grid]
     bound = partial(launched, **variant.args) if variant.args else launched
     if variant.compile is None:
@@ -79,7 +79,7 @@ def first_call(variant: Variant, mode: str) -> Iterator[None]:
     if mode != "forward" and _is_kernel(variant.function()):
         raise NotTakenError(without)
     try:
-        with _refusals("shape"):
+        with _refusals("these inputs"):
             yield
     except Exception as error:
         if mode != "forward" and any(NO_FORMULA in str(cause) for cause in _chain(error)):
@@ -96,7 +96,7 @@ def _refusals(what: str) -> Iterator[None]:
         refusal = next(filter(_is_refusal, _chain(error)), None)
         if refusal is None:
             raise
-        raise NotTakenError(f"the kernel does not take this {what}: {_words(refusal)}") from error
+        raise NotTakenError(f"the kernel does not take {what}: {_words(refusal)}") from error
 
 
 def _is_kernel(function: Any) -> bool:

@@ -18,11 +18,11 @@ def silu_kernel(x: Any) -> Any:
     assert hidden <= LONGEST, f"hidden must be at most {LONGEST}, not {hidden}"
     assert rows % cores == 0, f"rows must be a multiple of {cores} cores, not {rows}"
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    share, pmax = rows // cores, nl.tile_size.pmax
+    share = rows // cores
     first = nl.program_id(axis=0) * share
-    for number in nl.static_range((share + pmax - 1) // pmax):
-        size = min(pmax, share - number * pmax)
-        taken = nl.ds(first + number * pmax, size)
+    for start in nl.static_range(0, share, nl.tile_size.pmax):
+        size = min(nl.tile_size.pmax, share - start)
+        taken = nl.ds(first + start, size)
         values = nl.ndarray((size, hidden), dtype=nl.float32, buffer=nl.sbuf)
         gates = nl.ndarray((size, hidden), dtype=nl.float32, buffer=nl.sbuf)
         result = nl.ndarray((size, hidden), dtype=x.dtype, buffer=nl.sbuf)

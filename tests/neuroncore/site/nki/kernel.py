@@ -22,16 +22,18 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 class Kernel:
     """A kernel on a grid of one or two programs. In a cost table it is `nki::` and its function's name."""
 
-    def __init__(self, function: Callable[..., Any], programs: int | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], programs: int | None = None, traced: set[object] | None = None
+    ) -> None:
         self._function = function
         self._programs = programs
-        self._traced: set[object] = set()
+        self._traced: set[object] = set() if traced is None else traced
         functools.update_wrapper(self, function)
 
     def __getitem__(self, grid: int) -> Kernel:
         if grid not in (1, 2):
             raise NkiValidationError(f"NKI only supports LNC 1 or 2, but got {grid}")
-        return Kernel(self._function, grid)
+        return Kernel(self._function, grid, self._traced)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
@@ -44,15 +46,34 @@ class Kernel:
             raise RuntimeError(f"NRT: a kernel of LNC={self._programs} cannot run where {LNC}={os.environ[LNC]}")
         from torch_neuronx import _core
 
-        return _core.execute(f"nki::{self.__name__}", lambda *_: self._interpret(args, kwargs), *tensors)
+        return _core.execute(f"nki::{self.__name__}", lambda *_: self._run(args, kwargs), *tensors)
 
     def _trace(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raises what the kernel raises for such inputs, before anything runs."""
-        signature = tuple((key, _kind(value)) for key, value in (*enumerate(args), *sorted(kwargs.items())))
+        given = tuple((key, _kind(value)) for key, value in (*enumerate(args), *sorted(kwargs.items())))
+        signature = (self._programs, given)
         if signature not in self._traced:
             meta = [_on_meta(value) for value in args]
             self._interpret(meta, {key: _on_meta(value) for key, value in kwargs.items()})
             self._traced.add(signature)
+
+    @torch.no_grad()
+    def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Runs it on copies in the host's own memory, where each of its lines costs less."""
+        copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+        def copied(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            return copies.setdefault(id(value), (value, value.cpu()))[1]
+
+        outputs = self._interpret([*map(copied, args)], {key: copied(value) for key, value in kwargs.items()})
+        for value, copy in copies.values():
+            if copy._version:  # the kernel has written to it
+                value.copy_(copy)
+        if isinstance(outputs, tuple):
+            return tuple(output.to("neuron") for output in outputs)
+        return outputs.to("neuron")
 
     @torch.no_grad()
     def _interpret(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -79,5 +100,5 @@ def _in_hbm(value: Any) -> Any:
 
 def _output(value: Any) -> torch.Tensor:
     if not isinstance(value, NkiTensor) or value.buffer is not Buffer.shared_hbm:
-        raise NkiValidationError("a kernel returns tensors in shared_hbm alone")
+        raise RuntimeError("the kernel does not compile: it must return tensors in shared_hbm")
     return value.data
