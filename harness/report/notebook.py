@@ -201,6 +201,7 @@ def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: st
         "dtypes": list(DTYPES),
         "modes": list(MODES),
         "tolerance": 1.0,
+        "index_dtype": None,
     }
     return {"op": op, "dtype": dtype}
 
