@@ -40,6 +40,7 @@ SENT: list[Message] = [
     messages.Work({"flops": 1.0, "bytes": 2.0}),
     messages.Rate("bytes", 1e9, False),
     messages.Done(),
+    messages.Spoilt(),
     messages.Usage("dtype=bogus"),
     messages.Broken("OSError"),
     messages.Died(None, "ended its process with SIGKILL"),

@@ -18,7 +18,7 @@ from neuron_runner import SIX, of_package, on_core
 
 from harness.configuration.devices import library
 from harness.devices import candidates
-from harness.devices.neuron import _accepted
+from harness.devices.neuron_config import accepted
 from harness.execution.process import start_method
 from harness.measure import trace
 from harness.report.charts.timeline import typical
@@ -348,13 +348,6 @@ def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
         assert text in ran.error
 
 
-def test_a_graph_that_fails_is_a_failed_row_and_never_eager_under_the_compiled_name(tmp_path: Path) -> None:
-    ran = on_core("variants=[naive,compiled]", cwd=tmp_path, compile_fails=True)
-    assert ran.status == 1
-    assert {name: row["status"] for name, row in ran.rows.items()} == {"naive": "ok", "compiled": "failed"}
-    assert "BackendCompilerFailed" in ran.rows["compiled"]["reason"]
-
-
 @pytest.mark.parametrize("name", ["stub", "xla"])
 def test_the_two_wrong_packages_are_distinguished(tmp_path: Path, name: str) -> None:
     variables = {"stub": neuroncore.stub_environment, "xla": neuroncore.xla_environment}[name]()
@@ -374,13 +367,13 @@ def test_arguments_that_a_constructor_does_not_know_are_dropped() -> None:
     def python(*, modes: list[str], folder: str) -> tuple[list[str], str]:
         return modes, folder
 
-    assert _accepted(python, {"modes": [], "folder": "x", "new": 1, "newer": 2}) == (([], "x"), ["new", "newer"])
+    assert accepted(python, {"modes": [], "folder": "x", "new": 1, "newer": 2}) == (([], "x"), ["new", "newer"])
     native = torch._C._profiler._ExperimentalConfig
-    made, dropped = _accepted(native, {"verbose": True, "new": 1, "newer": 2})
+    made, dropped = accepted(native, {"verbose": True, "new": 1, "newer": 2})
     assert isinstance(made, native)
     assert dropped == ["new", "newer"]
     with pytest.raises(TypeError):
-        _accepted(native, {"verbose": "not a bool"})
+        accepted(native, {"verbose": "not a bool"})
 
 
 def events(ran: Ran, variant: str) -> list[dict]:

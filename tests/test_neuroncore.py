@@ -190,7 +190,7 @@ answer(
     mixed=raised(torch.add, x, torch.ones(4)),
     dynamic=raised(torch.compile(lambda t: t + 1, backend="neuron", dynamic=True), x),
     shapes=shapes,
-    compilations=len(torch_neuronx.get_dynamo_metrics()["neff"]),
+    compilations=len(torch.neuron.get_dynamo_metrics()),
     forked=forked,
     name=torch.neuron.get_device_properties().name,
 )

@@ -79,7 +79,10 @@ class Device:
     package: str | None = None  # what is installed for this device alone, in addition to torch
     accelerator = True  # has a clock and memory of its own, and runs asynchronously to the host
     start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
+    failures_linger = False  # what failed in a process may make the next operation of that process fail as well
+    failed_compiles_cached = False
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
+    compile_caches: tuple[str, ...] = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # variables that name folders
     pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
     spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
     prefixes: tuple[str, ...] = ()  # of the names of further variables that matter to it, which results record
@@ -111,6 +114,10 @@ class Device:
     def tools(self) -> list[Tool]:
         """The programs that measuring on this device uses, for the doctor to look for."""
         return [preflight.compiler()]
+
+    def reporting(self, folder: Path) -> dict[str, str]:
+        """Variables under which its compiler reports in `folder`, which exists, what it builds."""
+        return {}
 
     def artefacts(self, folder: Path, run: Path, title: str) -> Capture | None:
         """The profiler's files in `folder`, below the `run`'s; None for a device that writes only a trace.
@@ -214,6 +221,14 @@ class Device:
     def slow_inputs(self, dtypes: Collection[torch.dtype]) -> list[str]:
         """A line for each dtype of the inputs that is known to be slow on this device, with a faster one."""
         return []
+
+    def built(self) -> int | None:
+        """How many programs its own compiler has built in this process; None if it has none or does not say."""
+        return None
+
+    def ran_eagerly(self, operators: Sequence[str]) -> str | None:
+        """Why a compiled graph was none in which these operators launched work of their own; None if graphs do that."""
+        return None
 
     def reset_peak_memory(self) -> None:
         """Starts a new peak."""

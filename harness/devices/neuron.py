@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import setting, valid
-from harness.devices import neuron_artefacts, neuron_explorer
+from harness.devices import neuron_artefacts, neuron_compiles, neuron_explorer
 from harness.devices.base import TRACE, Capture, Device, Summary
+from harness.devices.neuron_config import accepted, known_modes
 from harness.devices.neuron_package import absent, mismatch, version
 from harness.devices.preflight import Finding, Tool, Variable
 
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
 HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
 EAGER = "a graph that fails is run eagerly under the compiled name, without a warning"
+PERMISSION = "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION"
 FALLBACK = "fallback_execution"  # an option of torch.compile's back end
 
 VARIABLES = (
     Variable("NEURON_RT_INSPECT_ENABLE", "the runtime's own capture and torch.profiler exclude each other"),
     Variable("NEURON_LAUNCH_BLOCKING", "every launch waits for its execution, which no real program does"),
-    Variable("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION", EAGER, on=False),
+    Variable(PERMISSION, EAGER, on=False),
     Variable(
         "TORCH_DEVICE_BACKEND_AUTOLOAD",
         "torch does not load torch-neuronx by itself: what a variant starts in processes of its own has no such device",
@@ -63,10 +64,13 @@ class Neuron(Device):
     name = "neuron"
     order = 10
     package = "torch_neuronx"
+    failed_compiles_cached = True
+    failures_linger = True  # a compile that failed leaves an error that the next operation raises
     start_method = "spawn"  # importing torch loads the runtime: a core must not be opened before a fork
+    compile_caches = neuron_compiles.CACHES
     pinned: ClassVar = {
         "NEURON_LAUNCH_BLOCKING": "0",
-        "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "1",  # of compiled graphs; its default changed between versions
+        PERMISSION: "1",  # of compiled graphs; its default changed between versions
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
     }
     spoiling = VARIABLES
@@ -107,6 +111,9 @@ class Neuron(Device):
                 remedy,
             ),
         ]
+
+    def reporting(self, folder: Path) -> dict[str, str]:
+        return neuron_compiles.reporting(folder)
 
     def artefacts(self, folder: Path, run: Path, title: str) -> Capture:
         return neuron_artefacts.inventory(folder, run, self.settings.modes, title)
@@ -169,8 +176,8 @@ class Neuron(Device):
         profiling = importlib.import_module("torch_neuronx.profiling")
         wanted = {key: value for key, value in asdict(self.settings).items() if value is not None}
         wanted.pop("explorer_timeout_s")  # the one setting that is the harness's own
-        modes, notes = _modes(profiling.ProfileMode, wanted.pop("modes"))
-        config, dropped = _accepted(
+        modes, notes = known_modes(profiling.ProfileMode, wanted.pop("modes"))
+        config, dropped = accepted(
             profiling.NeuronConfig, {**wanted, "modes": modes, "profile_output_dir": str(folder)}
         )
         if self.settings.correlate_device_time is False:
@@ -202,6 +209,17 @@ class Neuron(Device):
             "an input is of int64: if it holds indices, their dtype decides on Trainium, where gather by int64 was "
             "measured 76 to 731 times slower than by int32; make it int32 (op.index_dtype=int32, if op.inputs takes it)"
         ]
+
+    def built(self) -> int | None:
+        return neuron_compiles.built(self._runtime)
+
+    def ran_eagerly(self, operators: Sequence[str]) -> str | None:
+        if not operators:
+            return None
+        return (
+            f"its graph failed and was run eagerly: {', '.join(operators)} ran one by one within it; see "
+            f"{PERMISSION} and compile.options.{FALLBACK}"
+        )
 
     def reset_peak_memory(self) -> None:
         reset = getattr(self._runtime, "reset_peak_memory_stats", None)
@@ -258,39 +276,3 @@ class Neuron(Device):
             "torch_neuronx": version(),
             "logical_core_config": os.environ.get("NEURON_LOGICAL_NC_CONFIG"),
         }
-
-
-def _modes(known: Any, names: list[str]) -> tuple[list[Any], list[str]]:
-    """The members of ProfileMode that there are, and a note on each that there is not."""
-    there = [getattr(known, name) for name in names if hasattr(known, name)]
-    notes = [
-        f"ProfileMode of torch-neuronx {version()} has no {name}: left out"
-        for name in names
-        if not hasattr(known, name)
-    ]
-    return there, notes
-
-
-def _accepted(make: Any, arguments: dict[str, Any]) -> tuple[Any, list[str]]:
-    """`make(**arguments)` without the arguments that it does not know, and their names."""
-    dropped: list[str] = []
-    while True:
-        try:
-            return make(**arguments), dropped
-        except TypeError as error:
-            unknown = _refused(str(error), list(arguments))
-            if not unknown:
-                raise
-            dropped += unknown
-            arguments = {name: value for name, value in arguments.items() if name not in unknown}
-
-
-def _refused(message: str, names: list[str]) -> list[str]:
-    """The names that a TypeError calls unknown: Python names one, pybind11 lists the valid ones."""
-    python = re.search(r"unexpected keyword argument '?(\w+)'?", message)
-    if python is not None:
-        return [name for name in names if name == python[1]]
-    if "incompatible constructor arguments" not in message:
-        return []
-    signatures = message.partition("Invoked with")[0]
-    return [name for name in names if not re.search(rf"\b{name}:", signatures)]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+
+from harness.configuration.errors import UsageError
+from harness.configuration.settings import WorkerSettings
 
 if TYPE_CHECKING:
     from harness.devices.base import Device
@@ -19,6 +26,25 @@ PINNED = {
     "MALLOC_TOP_PAD_": str(64 << 20),
     "PYTHONHASHSEED": "0",
 }
+
+
+@contextlib.contextmanager
+def compiling(worker: WorkerSettings, devices: Sequence[Device]) -> Iterator[WorkerSettings]:
+    """The settings of one case's processes, with variables for the compilers of all `devices` that it may get.
+
+    They report into a folder of the case's own; if the case is to begin with cold caches, these are there as well.
+    Raises UsageError if `worker.env` names a cache that is to be empty.
+    """
+    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+        cold = [name for device in devices for name in device.compile_caches] if worker.compile_cache == "cold" else []
+        for name in cold:
+            if name in worker.env:
+                named = f"worker.env.{name}={worker.env[name]} names a cache that may not be empty"
+                raise UsageError(f"worker.compile_cache=cold: {named}; leave one of the two out")
+        variables = {name: str(Path(folder, name)) for name in cold}
+        for device in devices:
+            variables |= device.reporting(Path(folder))
+        yield replace(worker, env={**variables, **worker.env})
 
 
 def worker_environment(own: Mapping[str, Any], devices: Sequence[Device]) -> dict[str, str | None]:

@@ -180,6 +180,11 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Spoilt:
+    """A variant failed in a way that may show in what the process does next, so that it has ended early."""
+
+
+@dataclass(frozen=True)
 class Usage:
     """The command or the operation is at fault, in one line: the process's last message."""
 
@@ -203,7 +208,7 @@ class Died:
 
 Message = (
     Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
-    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Usage | Broken | Died
+    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
 

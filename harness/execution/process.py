@@ -30,7 +30,7 @@ from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server
 from harness.execution.environment import applied, worker_environment
-from harness.execution.messages import Broken, Died, Done, Message, Usage, from_json, to_json
+from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Usage, from_json, to_json
 
 
 class Process:
@@ -74,7 +74,7 @@ class Process:
         theirs.close()
 
     def messages(self) -> Iterator[Message]:
-        """The messages of the process; the last one is Done, Usage, Broken or Died."""
+        """The messages of the process; the last one is Done, Spoilt, Usage, Broken or Died."""
         turn = -1
         since = time.monotonic()
         while True:
@@ -84,7 +84,7 @@ class Process:
                     message = from_json(self._connection.recv_bytes())
                     since = time.monotonic()
                     yield message
-                    if isinstance(message, Done | Usage | Broken):
+                    if isinstance(message, Done | Spoilt | Usage | Broken):
                         return
                     continue
             if self._process.sentinel in ready or self._connection in ready:

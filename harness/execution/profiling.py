@@ -53,6 +53,9 @@ class Profiling:
             recorded = self._record(call, settings, folder, probed.events)
             self._send(Profiled(name, recorded.profile, recorded.timeline))
             self._send_times(name, recorded)
+            eager = self._device.ran_eagerly(recorded.eager_operators)
+            if eager:
+                self._send(Status(name, DEGRADED, eager))
         except OwnProfilerError as error:
             self._send(Note(name, str(error)))
         fallbacks = self._device.fallbacks()

@@ -10,9 +10,9 @@ from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case, describe
-from harness.configuration.settings import LatencySettings, Settings
+from harness.configuration.settings import LatencySettings, Settings, WorkerSettings
 from harness.devices import candidates, device
-from harness.execution.environment import applied
+from harness.execution.environment import applied, compiling
 from harness.execution.messages import (
     Broken,
     Checked,
@@ -31,6 +31,7 @@ from harness.execution.messages import (
     Recompiled,
     Samples,
     Slow,
+    Spoilt,
     Status,
     Step,
     Task,
@@ -71,6 +72,10 @@ class Sampling:
 
         Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure.
         """
+        with compiling(self._settings.worker, candidates(self._case.device, self._settings.devices)) as worker:
+            return self._sample(worker)
+
+    def _sample(self, worker: WorkerSettings) -> str:
         latency = self._settings.latency
         rule = StoppingRule.of(latency)
         complete = 0
@@ -80,7 +85,7 @@ class Sampling:
             if not names:
                 return "nothing left to time"
             full_pass = complete == 0
-            complete += self._measure(names, full_pass)
+            complete += self._measure(names, full_pass, worker)
             if full_pass:
                 since = time.monotonic()  # the rest of the first process is not sampling
             elapsed = time.monotonic() - since
@@ -109,8 +114,8 @@ class Sampling:
     def _by_process(self, rows: list[list[Any]]) -> dict[str, list[Any]]:
         return samples.by_process(rows, [*self.rows, CONTROL])
 
-    def _measure(self, names: list[str], full_pass: bool) -> bool:
-        """Runs one process; False if it died and its variants have to be measured by another."""
+    def _measure(self, names: list[str], full_pass: bool, worker: WorkerSettings) -> bool:
+        """Runs one process; False if it ended early and its variants have to be measured by another."""
         latency = self._settings.latency
         task = Task(
             case=self._case,
@@ -128,7 +133,7 @@ class Sampling:
             task,
             [*names, CONTROL, *self._case.operation.imported],
             candidates(self._case.device, self._settings.devices),
-            self._settings.worker,
+            worker,
             self._folder / "worker.log",
             self._preload(),
         )
@@ -185,7 +190,7 @@ class Sampling:
                 raise UsageError(f"{key}={text}: {how} when it was imported or called")
             case Died(str(name), how):
                 self.rows[self._case.baseline.name if name == CONTROL else name].escalate(FAILED, how)
-            case Done():
+            case Done() | Spoilt():
                 pass
             case _:
                 record(self.rows, message)

@@ -14,6 +14,7 @@ import torch
 from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status, Step
+from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
 from harness.measure.nki_kernel import NotTakenError
@@ -27,6 +28,11 @@ WHEN = {
     PROFILE: "while it was profiled",
     CHECK: "when called again",
 }
+FAILED_COMPILE = "a compile that failed is cached: once its cause is mended, measure with worker.compile_cache=cold"
+
+
+class SpoiltError(Exception):
+    """A variant has failed, and nothing more can be measured in this process."""
 
 
 class Turns:
@@ -36,8 +42,10 @@ class Turns:
         self._send = send
         self._set_turn = set_turn
         self._baseline = baseline
-        self.watch = Watch()
+        self.watch = Watch(device.built)
         self.state = GlobalState(device)
+        self._failures_linger = device.failures_linger
+        self._failed_compiles_cached = device.failed_compiles_cached
         self._process = os.getpid()
         self._changes: dict[str, set[str]] = {}
         self.failed: set[str] = set()
@@ -66,28 +74,40 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self, variant: str, step: str, grad: bool) -> Iterator[Turn]:
-        """A context in which the variant's own code runs: whatever it raises is its failure, and ends there."""
+        """A context in which the variant's own code runs: whatever it raises is its failure, and ends there.
+
+        Raises SpoiltError where that failure may show in what runs next.
+        """
         turn = Turn()
+        spoilt = False
         self._set_turn(variant)
         try:
             with torch.set_grad_enabled(grad):
                 yield turn
+            self._count(variant, turn)
         except UsageError:
             raise
         except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
             turn.failed = True
             self._fail(variant, step, error)
+            spoilt = self._failures_linger and not isinstance(error, NotTakenError)
+            if spoilt:
+                raise SpoiltError from error
+            self._count(variant, turn)
         finally:
             if os.getpid() != self._process:  # a copy of this process that a variant made by fork, and did not end
                 os._exit(0)
-            # the full check takes a millisecond or two: only for variants that have left something changed before
-            known = self._row(variant) in self._changes
-            self._restore(variant, self.state.restore_all() if known else self.state.restore())
-            turn.compiles, limit = self.watch.news()
-            self.compiles[variant] += turn.compiles
-            if limit:
-                self.limits[variant] = limit
+            if not spoilt:  # else nothing more runs here
+                # the full check takes a millisecond or two: only for variants that have left something changed before
+                known = self._row(variant) in self._changes
+                self._restore(variant, self.state.restore_all() if known else self.state.restore())
             self._set_turn(None)
+
+    def _count(self, variant: str, turn: Turn) -> None:
+        turn.compiles, limit = self.watch.news()
+        self.compiles[variant] += turn.compiles
+        if limit:
+            self.limits[variant] = limit
 
     def forget_compiles(self) -> None:
         """Resets the counts after the warm-up."""
@@ -112,6 +132,8 @@ class Turns:
         with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
             traceback.print_exception(error, file=sys.stderr)
         self._send(Status(self._row(variant), FAILED, failure(step, error)))
+        if self._failed_compiles_cached and torch_private.compile_failed(error):
+            self._send(Note(self._row(variant), FAILED_COMPILE))
 
     def _row(self, variant: str) -> str:
         return self._baseline if variant == CONTROL else variant
@@ -127,9 +149,12 @@ def failure(step: str, error: BaseException) -> str:
 def _informative_line(error: BaseException) -> str:
     """The line of a message that says what happened; a compiler's failure buries it."""
     with contextlib.suppress(Exception):
-        for line in map(str.strip, str(error).splitlines()):
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        for line in lines:
             if "No working C++ compiler" in line or "Invalid C++ compiler" in line or "Explanation:" in line:
                 return one_line(line.removeprefix("Explanation: "))
+        if lines[0].endswith(":"):  # backend='neuron' raised:
+            return one_line(" ".join(lines[:2]))
     return one_line(error)
 
 

@@ -17,9 +17,9 @@ from harness.configuration.operation import declared_work
 from harness.devices import choose, passed_over
 from harness.execution import messages
 from harness.execution.environment import of_process
-from harness.execution.messages import Send, Status, Task, Warnings
+from harness.execution.messages import Send, Spoilt, Status, Task, Warnings
 from harness.execution.profiling import Profiling
-from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, Turns, left_changed
+from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
 from harness.measure import nki_kernel, operation_checks, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
@@ -40,7 +40,10 @@ def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
 
     Raises UsageError if the command or the operation is at fault.
     """
-    _Worker(task, send, set_turn).run()
+    try:
+        _Worker(task, send, set_turn).run()
+    except SpoiltError:
+        send(Spoilt())
 
 
 class _Worker:

@@ -14,12 +14,14 @@ from harness.measure.observations import CompileCost
 
 
 class Watch:
-    """Dynamo's counters and warnings from its creation on.
+    """Dynamo's counters and warnings from its creation on, and what the device's own compiler has built.
 
     It does not import Dynamo, which takes longer than torch itself: if nothing compiles, there is nothing to count.
+    `built()` is how many programs the device's own compiler has built in this process so far; None: not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, built: Callable[[], int | None] = lambda: None) -> None:
+        self._built = built
         self._warnings = _Listener()
         self.blind = False  # something was compiled, and the counters do not show it
         self.restart()
@@ -27,6 +29,7 @@ class Watch:
     def restart(self) -> None:
         """Resets all counts."""
         torch_private.clear_counters()
+        self._built_before = self._built() or 0
         self._reported = 0
         self._since_us = time.time_ns() // 1000
         self._warnings.texts.clear()
@@ -34,19 +37,27 @@ class Watch:
     def news(self) -> tuple[int, str | None]:
         """Compiles since the last call of this, and the recompile limit if it was reached since then."""
         before = self._reported
-        self._reported = _compiles()
+        self._reported = self.compiles()
         limit = self.limit()
         self._warnings.texts.clear()
         return self._reported - before, limit
 
     def compiles(self) -> int:
-        """Compiles since the counts were reset."""
-        return _compiles()
+        """Compiles since the counts were reset, as Dynamo or the device's own compiler knows them."""
+        return max(_compiles(), self._own() or 0)
+
+    def _own(self) -> int | None:
+        """Programs that the device's own compiler has built since the counts were reset."""
+        built = self._built()
+        return None if built is None else built - self._built_before
 
     def recompile_reasons(self) -> list[str]:
-        """Why Dynamo recompiled, if it did."""
-        reasons = [metric["recompile_reason"] for metric in torch_private.compilations(self._since_us)]
-        return list(dict.fromkeys(one_line(str(reason)) for reason in reasons if reason))
+        """Why something was compiled again, if it was."""
+        known = [metric["recompile_reason"] for metric in torch_private.compilations(self._since_us)]
+        reasons = list(dict.fromkeys(one_line(str(reason)) for reason in known if reason))
+        if not reasons and self.compiles() > _compiles():
+            return ["the device's own compiler built it anew, of which Dynamo knows nothing"]
+        return reasons
 
     def limit(self) -> str | None:
         """The recompile limit, if it was hit: past it Dynamo runs eagerly and only logs it."""
@@ -60,6 +71,8 @@ class Watch:
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}
         hits = sum(metric["inductor_fx_local_cache_hit_count"] or 0 for metric in metrics)
         misses = sum(metric["inductor_fx_local_cache_miss_count"] or 0 for metric in metrics)
+        own = self._own()
+        cached = hits > 0 and not misses if own is None else own == 0 and bool(_compiles())
         graphs = None if self.blind else int(_counted("stats").get("unique_graphs", 0))
         # a symbol such as s77 in a shape is a dimension that the kernel takes at run time
         symbolic = any(re.search(r"\bs\d+\b", str(metric["graph_node_shapes"])) for metric in metrics)
@@ -68,7 +81,7 @@ class Watch:
             degraded = degraded or "nothing was compiled: Dynamo made no graph, so it runs eagerly"
         elif symbolic and not dynamic:
             degraded = degraded or "a kernel for dynamic shapes was made where a static one is declared"
-        return CompileCost(seconds, hits > 0 and not misses, graphs, sum(breaks.values()), list(breaks), degraded)
+        return CompileCost(seconds, cached, graphs, sum(breaks.values()), list(breaks), degraded)
 
     def confirm(self, call: Callable[[], Any]) -> str | None:
         """Why one more call would compile again or run eagerly; None if it does not.

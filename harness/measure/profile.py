@@ -15,6 +15,7 @@ from harness.configuration.settings import ProfileSettings
 from harness.devices.base import Device
 from harness.measure import torch_private, trace
 from harness.measure.attribution import Calls, device_seconds, summarize, timeline, without
+from harness.measure.eager_graphs import eager_operators
 from harness.measure.observations import Profile, Timeline
 
 PROFILE_S = 1.0  # of one variant's calls under the profiler, if one call takes no longer
@@ -47,6 +48,7 @@ class Recorded:
     profile: Profile
     timeline: Timeline | None
     device_seconds: list[float]  # of each call; none if the trace does not hold device time
+    eager_operators: list[str]  # those that launched work in compiled graphs which launched none
 
 
 def probe(call: Callable[[], Any], device: Device) -> Probe:
@@ -153,7 +155,7 @@ def record(
         raise OwnProfilerError(PROFILES_ON)
     calls = Calls(without(events, first) if len(first) < active else events)
     summary = summarize(calls, active, device, notes + dropped, len(first))
-    return Recorded(summary, timeline(calls), device_seconds(calls, summary))
+    return Recorded(summary, timeline(calls), device_seconds(calls, summary), eager_operators(calls))
 
 
 def shortened(settings: ProfileSettings, call_s: float) -> tuple[ProfileSettings, str | None]:

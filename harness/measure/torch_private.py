@@ -19,6 +19,7 @@ from typing import Any
 GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled code fits its arguments
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
 COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Inductor's code for one graph
+COMPILED_REGION = "Torch-Compiled Region"  # around the code that Dynamo compiled of one frame
 COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
 # Texts of logs: without them Dynamo's counters alone say that it ran eagerly
 DYNAMO_LOGGER = "torch._dynamo"
@@ -45,6 +46,7 @@ MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
 LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
+BACKEND_FAILED = "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 DISABLE_PROFILER = "torch.autograd:_disable_profiler"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
@@ -85,6 +87,7 @@ NAMES = (
     f"{LIBRARY}._destroy",
     *MODULE_HOOKS,
     LOOKUP_BACKEND,
+    BACKEND_FAILED,
     PROFILER_ENABLED,
     DISABLE_PROFILER,
     VECTOR_INSTRUCTIONS,
@@ -118,6 +121,16 @@ def load_backend(name: Any) -> None:
     Without this name a warning says that the first variant that compiles has changed that configuration.
     """
     _called(LOOKUP_BACKEND, name)
+
+
+def compile_failed(error: BaseException) -> bool:
+    """Whether a compiler's back end has failed; False if torch does not say."""
+    if DYNAMO not in sys.modules:
+        return False
+    try:
+        return isinstance(error, pkgutil.resolve_name(BACKEND_FAILED))
+    except (ImportError, AttributeError):
+        return False
 
 
 def counters() -> Mapping[str, Mapping[str, int]] | None:

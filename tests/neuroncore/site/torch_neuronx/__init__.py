@@ -3,7 +3,7 @@
 import nki  # noqa: F401 - as the real package does
 import torch
 
-from . import _core, _device
+from . import _compiler, _core, _device
 from ._switches import Switches, physical_cores
 from .nki_ops import nki_op  # noqa: F401
 
@@ -17,7 +17,7 @@ def _register() -> None:
     core.busy = switches.busy
     core.total_memory = switches.total_memory
     core.costs = switches.cost_table()
-    core.default_cost = switches.default_cost
+    core.default_cost = switches.cost_elsewhere()
     core.fallbacks = switches.fallback_names()
     core.jitter = switches.jitter
     core.seed = switches.drawn_seed()
@@ -35,6 +35,7 @@ def _register() -> None:
     torch.utils.generate_methods_for_privateuse1_backend()
     if switches.profiler:
         _core.register_profiler()
+    _compiler.follow_operators()
 
 
 _register()
@@ -52,10 +53,3 @@ def get_fallback_ops() -> list[str]:
 
 def clear_op_tracking() -> None:
     _core.clear_op_tracking()
-
-
-def get_dynamo_metrics() -> dict[str, list[float]]:
-    """The seconds that each stage of each compilation took."""
-    from . import dynamo
-
-    return {stage: list(seconds) for stage, seconds in dynamo.metrics.items()}

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
-from . import _core
+from . import _compiler, _core
 
 Stream = functools.partial(torch.Stream, "neuron")
 Event = functools.partial(torch.Event, "neuron")
@@ -97,3 +97,9 @@ def get_rng_state(device: torch.types.Device = None) -> torch.Tensor:
 
 def set_rng_state(state: torch.Tensor, device: torch.types.Device = None) -> None:
     _core.default_generator().set_state(state)
+
+
+def get_dynamo_metrics() -> list[_compiler.Compilation]:
+    """The graphs whose NEFFs this process has built."""
+    synchronize()
+    return list(_compiler.compilations)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
-import time
 from collections.abc import Callable, Sequence
 
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
-from . import _core
+from . import _compiler, _core
 from ._switches import Switches
 
-metrics: dict[str, list[float]] = {"trace": [], "neff": []}
-_neffs = itertools.count()  # a number for each graph that is compiled
+_neffs = itertools.count()  # a number for each graph that is loaded
 
 # Every shape compiles anew: the second one must not be traced with symbolic sizes.
 torch._dynamo.config.automatic_dynamic_shapes = False
@@ -24,36 +23,52 @@ torch._dynamo.config.automatic_dynamic_shapes = False
 def neuron(graph: torch.fx.GraphModule, inputs: Sequence[object], *, mode=None, options=None) -> Callable:
     """Compiles a graph; `mode` and all options but one are ignored, as documented.
 
-    A graph that fails to compile raises, unless the option `fallback_execution`, or else the variable
+    A graph that fails to compile or to execute raises, unless the option `fallback_execution`, or else the variable
     TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION, lets it run eagerly.
     """
     symbolic = any(isinstance(value, torch.SymInt) for value in inputs)
     if symbolic or not torch._dynamo.config.assume_static_by_default:
         raise RuntimeError("the neuron backend does not support dynamic=True: every shape compiles anew")
-    if Switches.from_environment().compile_fails:
-        forbidden = os.environ.get("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION", "1") == "1"
-        if not (options or {}).get("fallback_execution", not forbidden):
-            raise RuntimeError("neuronx-cc ended with exit status 70: the graph does not compile")
-        return graph.forward
-    started = time.perf_counter()
-    compiled = _through_autograd(graph, inputs)
-    metrics["trace"].append(time.perf_counter() - started)
-    return compiled
+    default = "0" if Switches.from_environment().falls_back else "1"
+    forbidden = os.environ.get("TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION", default) == "1"
+    eagerly = (options or {}).get("fallback_execution", not forbidden)
+    return aot_autograd(
+        fw_compiler=_compiling("graph", eagerly),
+        bw_compiler=_compiling("graph_backward", eagerly),
+        keep_inference_input_mutations=True,
+    )(graph, inputs)
 
 
-def _compiler(kernel: str) -> Callable:
+def _compiling(kernel: str, eagerly: bool) -> Callable:
+    """A compiler of graphs; `eagerly`: one that fails runs so."""
+
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable:
-        started = time.perf_counter()
+        identity = _identity(kernel, graph, inputs)
+        try:
+            _compiler.build(kernel, identity, _compiler.GRAPH)
+        except RuntimeError:
+            if not eagerly:
+                raise
+            return make_boxed_func(graph.forward)
+        switches = Switches.from_environment()
         neff = next(_neffs)
-        compiled = make_boxed_func(lambda *args: _core.run_graph(kernel, neff, graph.forward, *args))
-        metrics["neff"].append(time.perf_counter() - started)
-        return compiled
+        calls = itertools.count(1)
+
+        def run(*args: object) -> object:
+            if switches.rebuild_every and next(calls) % switches.rebuild_every == 0:
+                _compiler.build(kernel, identity, _compiler.GRAPH, anew=True)
+            if not switches.execution_fails:
+                return _core.run_graph(kernel, neff, graph.forward, *args)
+            if eagerly:
+                return graph.forward(*args)
+            raise RuntimeError("NEURON_RT: nrt_execute failed with status 1006: the graph did not run")
+
+        return make_boxed_func(run)
 
     return compile_graph
 
 
-_through_autograd = aot_autograd(
-    fw_compiler=_compiler("graph"),
-    bw_compiler=_compiler("graph_backward"),
-    keep_inference_input_mutations=True,
-)
+def _identity(kernel: str, graph: torch.fx.GraphModule, inputs: Sequence[object]) -> str:
+    """The same for the same graph of the same shapes, in any process."""
+    shapes = [(tuple(value.shape), str(value.dtype)) for value in inputs if isinstance(value, torch.Tensor)]
+    return hashlib.sha256(f"{kernel} {graph.code} {shapes}".encode()).hexdigest()[:16]
