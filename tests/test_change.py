@@ -84,5 +84,5 @@ def test_one_process_claims_nothing() -> None:
     old, new = ({name: run(rng, 1, slower=slower) for name in ("naive", "fused")} for slower in (1.0, 3.0))
     for absolute in (False, True):
         found = change.changes(old, new, floor=0.05, confidence=0.99, absolute=absolute)["fused"]
-        assert (found.verdict, found.latency) == ("unclear", None)
+        assert (found.verdict, found.typical) == ("unclear", None)
         assert "fewer than 2 processes" in (found.reason or "")

@@ -20,7 +20,9 @@ from harness.configuration.errors import UsageError
 from harness.configuration.folders import directory
 from harness.configuration.schema import parse, resolved
 from harness.diff import change
-from harness.diff.difference import Settings, VariantDifference, difference, gate_failures
+from harness.diff.change import Change
+from harness.diff.difference import Settings, difference, gate_failures
+from harness.diff.runs import DEVICE, LATENCY
 from harness.results import storage
 from harness.results.measurement import CONTROL, Measurement, Outcome
 from harness.results.statistics import Interval
@@ -56,11 +58,13 @@ def document(
     scatter: float = 0.01,
     variants: Sequence[str] = tuple(LATENCY_US),
     processes: int = 12,
+    device: Mapping[str, float] | None = None,
 ) -> Document:
     """Results of a run as the harness writes them, of known latencies.
 
     Each process has a speed of its own that all its variants share, up to a fifth lower; `scatter` is what its
-    variants differ in besides. A block of calls is slowed by noise that is never negative.
+    variants differ in besides. A block of calls is slowed by noise that is never negative. `device` gives device times
+    in µs, of which those of single calls scatter by 2 %.
     """
     plain = composed("device=cpu", f"variants=[{','.join(variants)}]", *overrides)
     case, _ = parse(plain)
@@ -75,7 +79,13 @@ def document(
             own = speed * float(np.exp(scatter * random.standard_normal()))
             noise = 1 + 0.02 * random.exponential(size=12)
             rows += [[name, process, turn, 10, typical * own * float(noise[turn])] for turn in range(12)]
-    outcome = Outcome([Measurement(name) for name in variants], rows, {"device": "cpu"}, ENVIRONMENT)
+    times = [
+        [name, process, call, (device or {})["naive" if name == CONTROL else name] * 1e-6 * scattered]
+        for process in range(processes)
+        for name in ([*variants, CONTROL] if device else [])
+        for call, scattered in enumerate(np.exp(0.02 * random.standard_normal(10)).tolist())
+    ]
+    outcome = Outcome([Measurement(name) for name in variants], rows, {"device": "cpu"}, ENVIRONMENT, times)
     return storage.strict(storage.document(case, plain, "python -m harness", outcome))
 
 
@@ -102,9 +112,9 @@ def as_json(old: Path, new: Path, *arguments: str) -> tuple[int, Any]:
     return ran.status, json.loads(ran.out)
 
 
-def compared(old: Path, new: Path, settings: Settings = USUAL) -> dict[str, VariantDifference]:
-    """The variants of the first case, without the command line: for properties that take many comparisons."""
-    return {row.name: row for row in difference(old, new, settings).cases[0].variants}
+def compared(old: Path, new: Path, settings: Settings = USUAL, metric: str = LATENCY) -> dict[str, Change]:
+    """The changes of the first case, without the command line: for properties that take many comparisons."""
+    return {row.name: row.changes[metric] for row in difference(old, new, settings).cases[0].variants}
 
 
 def test_the_same_code_never_fails_the_gate(make: Make) -> None:
@@ -120,16 +130,16 @@ def test_only_the_slower_variant_is_slower(make: Make, name: str) -> None:
         old, new = make("old", document(seed=seed)), make("new", document(seed=100 + seed, slower={name: 1.2}))
         rows = compared(old, new)
         assert rows[name].verdict == "slower"
-        found = rows[name].change
-        assert found and found.relative and found.relative.value == pytest.approx(1.2, rel=0.05)
-        assert {row.verdict for row in rows.values() if row.name != name} <= {"same", "unclear"}
+        found = rows[name].relative
+        assert found and found.value == pytest.approx(1.2, rel=0.05)
+        assert {row.verdict for other, row in rows.items() if other != name} <= {"same", "unclear"}
         assert compared(new, old)[name].verdict == "faster"
 
 
 def test_a_slower_machine_is_not_slower_code(make: Make) -> None:
     old, new = make("old", document(seed=1)), make("new", document(seed=2, machine=1.4))
     assert {row.verdict for row in compared(old, new).values()} == {"unclear"}
-    reasons = [row.change.reason for row in compared(old, new).values() if row.change]
+    reasons = [row.reason for row in compared(old, new).values()]
     assert all(reason and "the machine" in reason for reason in reasons)
     absolute = Settings(threshold=0.05, confidence=0.99, absolute=True)
     assert {row.verdict for row in compared(old, new, absolute).values()} == {"slower"}
@@ -165,6 +175,58 @@ def test_samples_without_scatter_raise_no_warnings(make: Make, recwarn: pytest.W
             row[4] = typical if row[0] == "fused" else 1e-5
     assert compared(make("old", old), make("new", new))["fused"].verdict == "slower"
     assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+DEVICE_US = {"naive": 2354.8, "fused": 403.3, "compiled": 375.5}
+
+
+def test_a_change_on_the_device_alone_is_detected_there_alone(make: Make) -> None:
+    old = make("old", document(seed=1, device=DEVICE_US))
+    new = make("new", document(seed=2, device=DEVICE_US | {"fused": 1.2 * 403.3}))
+    by_latency, on_device = (compared(old, new, metric=metric) for metric in (LATENCY, DEVICE))
+    assert on_device["fused"].verdict == "slower"
+    assert on_device["fused"].typical and on_device["fused"].typical.value == pytest.approx(1.2, rel=0.03)
+    assert {change.verdict for name, change in on_device.items() if name != "fused"} <= {"same", "unclear"}
+    assert {change.verdict for change in by_latency.values()} <= {"same", "unclear"}
+    assert compared(new, old, metric=DEVICE)["fused"].verdict == "faster"
+
+
+def test_a_gate_may_be_told_which_time(make: Make) -> None:
+    old = make("old", document(seed=1, device=DEVICE_US))
+    new = make("new", document(seed=2, device=DEVICE_US | {"fused": 1.2 * 403.3}))
+    statuses = {
+        metric: diff(old, new, "--fail-on", "slower", "--metric", metric).status
+        for metric in ("latency", "device", "latency,device", "device,latency")
+    }
+    assert statuses == {"latency": 0, "device": 1, "latency,device": 1, "device,latency": 1}
+    ran = diff(old, new, "--fail-on", "slower")
+    assert ran.status == 1
+    assert "fused is slower on the device: +" in ran.out
+    assert "in its minimum device time." in ran.out
+    assert "forward · cpu · device time" in ran.out
+    _, content = as_json(old, new, "--fail-on", "slower", "--metric", "device")
+    assert content["metrics"] == ["device"]
+    assert [failed["outcome"] for failed in content["gate"]["failures"]] == ["slower on the device"]
+    (fused,) = (row for row in content["cases"][0]["variants"] if row["variant"] == "fused")
+    assert (fused["verdict"], fused["device_verdict"]) == (None, "slower")
+    assert fused["device_new_time_us"] / fused["device_old_time_us"] == pytest.approx(1.2, rel=0.03)
+    assert fused["device_time_ratio_lo"] < 1.2 < fused["device_time_ratio_hi"]
+
+
+def test_the_same_device_times_never_fail_the_gate(make: Make) -> None:
+    runs = [make(f"run{seed}", document(seed=seed, processes=5, device=DEVICE_US)) for seed in range(4)]
+    for old in runs:
+        for new in runs:
+            assert {row.verdict for row in compared(old, new, metric=DEVICE).values()} <= {"same", "unclear"}
+
+
+def test_what_one_side_has_no_device_time_of_is_not_compared_by_it(make: Make) -> None:
+    old, new = make("old", document(seed=1, device=DEVICE_US)), make("new", document(seed=2))
+    for sides in ((old, new), (new, old), (new, new)):
+        ran = diff(*sides, "--metric", "device")
+        assert ran.status == 2
+        assert ran.error == "error: --metric=device: no variant has a device time in both OLD and NEW"
+        assert "device" not in diff(*sides).out
 
 
 def test_a_slower_variant_fails_the_gate(make: Make) -> None:
@@ -295,7 +357,7 @@ def test_every_json_key_is_documented(make: Make) -> None:
 @pytest.mark.parametrize(
     ("latency", "relative", "minimum", "reason"),
     [
-        ((1.5, 1.4, 1.6), (1.2, 1.1, 1.3), 1.0, "relative to naive it is slower, but its minimum latency is the same"),
+        ((1.5, 1.4, 1.6), (1.2, 1.1, 1.3), 1.0, "relative to naive it is slower, but its minimum is the same"),
         ((1.5, 1.4, 1.6), (1.0, 0.99, 1.01), 1.5, "it is slower, and naive with it: the machine, or what they share"),
         ((1.5, 1.0, 2.0), (1.2, 0.9, 1.5), 1.2, "the interval is too wide: processes differ too much, or are too few"),
         ((1.5, 1.4, 1.6), None, 1.5, "no other variant in its case separates the code's change from the machine's"),
@@ -311,7 +373,7 @@ def test_the_reason_of_an_unclear_change_is_given(
 def test_an_absolute_change_needs_no_control() -> None:
     latency = Interval(0.8, 0.7, 0.9)
     verdict, reason = change.judge(latency, 1.2, latency, None, 0.05, True)
-    assert (verdict, reason) == ("unclear", "its processes are faster, but its minimum latency is slower")
+    assert (verdict, reason) == ("unclear", "its processes are faster, but its minimum is slower")
 
 
 def test_a_copy_of_results_json_is_compared(make: Make, tmp_path: Path) -> None:
@@ -360,6 +422,8 @@ def test_results_that_cannot_be_compared_are_refused_in_one_line(make: Make, tmp
         (["--threshold", "5"], "--threshold=5: expected a share such as 5% or 0.05"),
         (["--confidence", "abc"], "--confidence=abc: expected a share"),
         (["--treshold", "5%"], "unrecognized arguments: --treshold"),
+        (["--metric", "latencies"], "--metric=latencies: unknown; did you mean latency? choices: device, latency"),
+        (["--metric", "latency,"], "--metric=: unknown; choices: device, latency"),
         (["another"], "unrecognized arguments: another"),
     ],
 )

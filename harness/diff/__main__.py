@@ -12,6 +12,7 @@ from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.errors import UsageError, unknown
 from harness.diff.difference import LEVELS, Settings, difference, gate_failures
 from harness.diff.render import as_json, as_markdown, show
+from harness.diff.runs import METRICS
 
 FORMATS = ("text", "markdown", "json")
 EXAMPLES = """\
@@ -19,6 +20,7 @@ examples:
   python -m harness.diff outputs/2026-01-30/10-00-00-000000 outputs/2026-01-31/10-00-00-000000
   python -m harness.diff baselines/rmsnorm.json outputs/2026-01-31/10-00-00-000000 --fail-on slower
   python -m harness.diff OLD NEW --fail-on slower --threshold 10% --format markdown
+  python -m harness.diff OLD NEW --fail-on slower --metric device
 
 exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the command is at fault, or nothing compares
 """
@@ -28,7 +30,8 @@ exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the comman
 def main() -> int:
     """Runs the program; returns its exit status."""
     args = _parser().parse_args()
-    result = difference(args.old, args.new, Settings(args.threshold, args.confidence, args.absolute))
+    settings = Settings(args.threshold, args.confidence, args.absolute, args.metric)
+    result = difference(args.old, args.new, settings)
     if args.format == "text":
         show(result, args.fail_on)
     elif args.format == "markdown":
@@ -57,6 +60,14 @@ def _parser() -> argparse.ArgumentParser:
         "or if it is that, or slower (slower)",
     )
     parser.add_argument(
+        "--metric",
+        metavar="METRICS",
+        type=_metrics,
+        default=",".join(METRICS),
+        help=f"what is compared and may fail a gate: {', '.join(METRICS)}, or both (default: %(default)s); device time "
+        "if both runs have it",
+    )
+    parser.add_argument(
         "--threshold",
         metavar="SHARE",
         type=_share("--threshold", "5% or 0.05"),
@@ -74,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--absolute",
         action="store_true",
-        help="compare latencies as they are; without it, a change that all variants of a case share is attributed to "
+        help="compare times as they are; without it, a change that all variants of a case share is attributed to "
         "the machine and is unclear",
     )
     parser.add_argument(
@@ -94,6 +105,13 @@ def _choice(option: str, choices: tuple[str, ...]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def _metrics(text: str) -> tuple[str, ...]:
+    for name in text.split(","):
+        if name not in METRICS:
+            raise unknown("--metric", name, METRICS)
+    return tuple(metric for metric in METRICS if metric in text.split(","))
 
 
 def _share(option: str, example: str) -> Callable[[str], float]:

@@ -1,12 +1,12 @@
-"""How a variant's latency differs between two runs, and what can be claimed from it.
+"""How a variant's latency or device time differs between two runs, and what can be claimed from it.
 
 Two runs differ in more than their code: another load on the machine or a lower clock slows everything that a run
 measures, often by more than the change of interest. Two things separate the code's change from the machine's:
 
-- another variant of the same case, the *control*, saw the same machine. Latencies relative to the control's, paired
-  within rounds, are compared between the runs: what the machine does to both cancels;
-- noise only adds time, so the minimum latency is the steadiest figure of a run (Chen and Revels 2016). Code that is
-  slower has no block of calls as fast as before.
+- another variant of the same case, the *control*, saw the same machine. Times relative to the control's, paired within
+  rounds, are compared between the runs: what the machine does to both cancels;
+- noise only adds time, so the minimum is the steadiest figure of a run (Chen and Revels 2016). Code that is slower has
+  no block of calls, or no profiled call, as fast as before.
 
 A claim needs both. One process is one sample: the median of its logarithms. The interval of the difference between
 two runs is that of Yuen's test, Welch's t on trimmed means.
@@ -31,18 +31,18 @@ from harness.results import statistics
 from harness.results.samples import paired
 from harness.results.statistics import MINIMUM_PROCESSES, Groups, Interval
 
-VERDICTS = {"above": "slower", "below": "faster", "equal": "same", "unclear": "unclear"}  # by a ratio of latencies
+VERDICTS = {"above": "slower", "below": "faster", "equal": "same", "unclear": "unclear"}  # by a ratio of times
 
 
 @dataclass(frozen=True)
 class Change:
-    """One variant's change between two runs; ratios are new latency / old latency, so 1.2 is 20 % slower."""
+    """One variant's change between two runs; ratios are new time / old time, so 1.2 is 20 % slower."""
 
     verdict: str  # faster, slower, same or unclear
     reason: str | None  # why it is unclear
-    latency: Interval | None  # of the typical latency; None if a run has too few processes
-    minimum: float  # of the minimum latency
-    relative: Interval | None  # of the typical latency relative to the control's
+    typical: Interval | None  # of the typical time; None if a run has too few processes
+    minimum: float  # of the minimum
+    relative: Interval | None  # of the typical time relative to the control's
     control: str | None  # the variant that separates the code's change from the machine's
 
 
@@ -51,17 +51,17 @@ def changes(
 ) -> dict[str, Change]:
     """Each variant's change; `old` and `new` hold the same variants of one case, each with samples.
 
-    No change below `floor`, a relative difference, is claimed. With `absolute` the typical latency is judged as it
+    No change below `floor`, a relative difference, is claimed. With `absolute` the typical time is judged as it
     is, without a control: for machines whose speed is known to be fixed.
     """
     minima = {name: minimum_ratio(old[name], new[name]) for name in old}
     result = {}
     for name in old:
-        latency = ratio(old[name], new[name], confidence)
+        typical = ratio(old[name], new[name], confidence)
         control, relative = _control(name, old, new, minima, floor, confidence)
-        judged = latency if absolute else relative
-        verdict, reason = judge(latency, minima[name], judged, control, floor, absolute)
-        result[name] = Change(verdict, reason, latency, minima[name], relative, control)
+        judged = typical if absolute else relative
+        verdict, reason = judge(typical, minima[name], judged, control, floor, absolute)
+        result[name] = Change(verdict, reason, typical, minima[name], relative, control)
     return result
 
 
@@ -80,7 +80,7 @@ def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
 
 
 def minimum_ratio(old: Groups, new: Groups) -> float:
-    """New / old of the minimum latency, as expected from equal numbers of processes and samples.
+    """New / old of the minimum, as expected from equal numbers of processes and samples.
 
     The minimum falls with the number of samples, so that of the larger run is not compared as it is: `minimum` gives
     what it would be with the processes, and the typical number of samples per process, of the smaller one.
@@ -162,7 +162,7 @@ def _control(
 
 
 def judge(
-    latency: Interval | None,
+    typical: Interval | None,
     minimum: float,
     judged: Interval | None,
     control: str | None,
@@ -170,22 +170,22 @@ def judge(
     absolute: bool,
 ) -> tuple[str, str | None]:
     """The verdict, and the reason if it is unclear: a claim needs the judged interval and the minimum to agree."""
-    if latency is None:
+    if typical is None:
         return "unclear", f"fewer than {MINIMUM_PROCESSES} processes in a run: how they scatter is not known"
     by_minimum = _direction(minimum, floor)
     by_interval = _verdict(judged, floor) if judged is not None else "unclear"
     if by_interval == by_minimum:
         return by_interval, None
-    if _verdict(latency, floor) == "same":
+    if _verdict(typical, floor) == "same":
         return "same", None
     if judged is None:
         return "unclear", "no other variant in its case separates the code's change from the machine's"
     if by_interval == "unclear":
         return "unclear", "the interval is too wide: processes differ too much, or are too few"
     if absolute:
-        return "unclear", f"its processes are {by_interval}, but its minimum latency is {by_minimum}"
+        return "unclear", f"its processes are {by_interval}, but its minimum is {by_minimum}"
     if by_minimum == "same":
-        return "unclear", f"relative to {control} it is {by_interval}, but its minimum latency is the same"
+        return "unclear", f"relative to {control} it is {by_interval}, but its minimum is the same"
     return "unclear", f"it is {by_minimum}, and {control} with it: the machine, or what they share"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.configuration.errors import UsageError
 from harness.diff.change import Change, changes
 from harness.diff.environment import EnvironmentDifference, RunWarning, environment_differences, run_warnings
-from harness.diff.runs import Pair, VariantResult, pair, read
+from harness.diff.runs import LATENCY, METRICS, Pair, VariantResult, pair, read
 from harness.results import statistics
 from harness.results.measurement import DEGRADED, OK, SEVERITY
 
@@ -22,7 +23,8 @@ class Settings:
 
     threshold: float  # the smallest relative change that is claimed
     confidence: float  # with which all claims of a comparison hold together
-    absolute: bool  # whether latencies are compared as they are, without a control
+    absolute: bool  # whether times are compared as they are, without a control
+    metrics: tuple[str, ...] = METRICS  # what is compared; device time is, if both runs have it
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ class VariantDifference:
     name: str
     old: VariantResult | None
     new: VariantResult | None
-    change: Change | None  # None: there are not two latencies to compare
+    changes: Mapping[str, Change]  # by metric; without those of which there are not two times to compare
 
     @property
-    def verdict(self) -> str | None:
-        """`faster`, `slower`, `same` or `unclear`; None if there are not two latencies."""
-        return self.change.verdict if self.change else None
+    def verdicts(self) -> dict[str, str]:
+        """By metric `faster`, `slower`, `same` or `unclear`, for what can be compared."""
+        return {metric: change.verdict for metric, change in self.changes.items()}
 
     @property
     def broken(self) -> bool:
@@ -57,7 +59,7 @@ class CaseDifference:
     """One case of either side."""
 
     pair: Pair
-    min_change: float | None  # the smallest relative change that is claimed; None if only one side has the case
+    min_changes: Mapping[str, float]  # the smallest relative change that is claimed, by metric, if both sides have it
     variants: list[VariantDifference]
 
 
@@ -81,14 +83,17 @@ class Difference:
 def difference(old: Path, new: Path, settings: Settings) -> Difference:
     """Compares two runs or sweeps; raises UsageError if they cannot be compared."""
     pairs = pair(read(old), read(new))
-    comparisons = sum(len(_comparable(one)) for one in pairs)
+    compared = [(one, metric) for one in pairs for metric in settings.metrics]
+    comparisons = sum(len(_comparable(*one)) for one in compared)
+    if LATENCY not in settings.metrics and not comparisons:
+        raise UsageError(f"--metric={','.join(settings.metrics)}: no variant has a device time in both OLD and NEW")
     confidence = statistics.level(settings.confidence, comparisons)
     return Difference(
         old=old,
         new=new,
         settings=settings,
         environment_differences=environment_differences(pairs),
-        warnings=run_warnings(pairs, settings.threshold),
+        warnings=run_warnings(pairs, settings.threshold, settings.metrics),
         cases=[_case(one, settings, confidence) for one in pairs],
     )
 
@@ -99,30 +104,31 @@ def gate_failures(difference: Difference, level: str) -> list[tuple[CaseDifferen
         (case, variant)
         for case in difference.cases
         for variant in case.variants
-        if variant.broken or (level == SLOWER and variant.verdict == SLOWER)
+        if variant.broken or (level == SLOWER and SLOWER in variant.verdicts.values())
     ]
 
 
 def _case(one: Pair, settings: Settings, confidence: float) -> CaseDifference:
     old = one.old.variants if one.old else {}
     new = one.new.variants if one.new else {}
-    min_change = None
-    changed: dict[str, Change] = {}
-    if one.old and one.new:
-        min_change = max(settings.threshold, one.old.noise_floor, one.new.noise_floor)
-        names = _comparable(one)
-        before = {name: old[name].samples for name in names}
-        after = {name: new[name].samples for name in names}
-        changed = changes(before, after, min_change, confidence, settings.absolute)
-    variants = [
-        VariantDifference(name, old.get(name), new.get(name), changed.get(name)) for name in dict.fromkeys([*new, *old])
-    ]
-    return CaseDifference(one, min_change, variants)
+    min_changes: dict[str, float] = {}
+    changed: dict[str, dict[str, Change]] = {name: {} for name in [*new, *old]}
+    for metric in settings.metrics:
+        names = _comparable(one, metric)
+        if one.old and one.new and (names or metric == LATENCY):
+            floors = one.old.noise_floors[metric], one.new.noise_floors[metric]
+            min_changes[metric] = max(settings.threshold, *floors)
+            before, after = ({name: side[name].times[metric].samples for name in names} for side in (old, new))
+            found = changes(before, after, min_changes[metric], confidence, settings.absolute)
+            for name, change in found.items():
+                changed[name][metric] = change
+    variants = [VariantDifference(name, old.get(name), new.get(name), changed[name]) for name in changed]
+    return CaseDifference(one, min_changes, variants)
 
 
-def _comparable(one: Pair) -> Sequence[str]:
-    """The variants with a latency in both runs."""
+def _comparable(one: Pair, metric: str) -> Sequence[str]:
+    """The variants with such times in both runs."""
     if not one.old or not one.new:
         return []
-    old = one.old.variants
-    return [name for name, result in one.new.variants.items() if result.samples and name in old and old[name].samples]
+    sides = [{name: side.times[metric].samples for name, side in run.variants.items()} for run in (one.old, one.new)]
+    return [name for name, samples in sides[1].items() if samples and sides[0].get(name)]

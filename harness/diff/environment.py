@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.diff.runs import Pair, Run
+from harness.diff.runs import DEVICE, Pair, Run
 from harness.report import formatting
 from harness.results import conditions
 from harness.results.statistics import MINIMUM_PROCESSES
@@ -55,26 +55,27 @@ def environment_differences(pairs: Sequence[Pair]) -> list[EnvironmentDifference
     return [EnvironmentDifference(key, old, new, count) for (key, old, new), count in counts.items()]
 
 
-def run_warnings(pairs: Sequence[Pair], threshold: float) -> list[RunWarning]:
+def run_warnings(pairs: Sequence[Pair], threshold: float, metrics: Sequence[str]) -> list[RunWarning]:
     """Warnings about either side: of each kind the worst, or the first of several, with the number of cases."""
     warnings = []
     for side in ("old", "new"):
         runs = [run for pair in pairs if (run := getattr(pair, side)) is not None]
-        warnings += [RunWarning(side, *details) for details in _warnings(runs, threshold)]
+        warnings += [RunWarning(side, *details) for details in _warnings(runs, threshold, metrics)]
     return warnings
 
 
-def _warnings(runs: Sequence[Run], threshold: float) -> Iterator[tuple[str, str, int]]:
+def _warnings(runs: Sequence[Run], threshold: float, metrics: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Kind, message and number of cases."""
     warned = [run.warnings for run in runs if run.warnings]
     if warned:
         total = sum(map(len, warned))
         more = f" (the first of {total} warnings)" if total > 1 else ""
         yield "run", f"{warned[0][0]}{more}", len(warned)
-    noisy = [run.noise_floor for run in runs if run.noise_floor > threshold]
-    if noisy:
-        floor = formatting.percent(max(noisy))
-        yield "noise_floor", f"a noise floor of {floor} is above --threshold: smaller changes go unnoticed", len(noisy)
+    for metric in metrics:
+        noisy = [run.noise_floors[metric] for run in runs if run.noise_floors[metric] > threshold]
+        if noisy:
+            floor = f"a noise floor of {formatting.percent(max(noisy))}{' on the device' if metric == DEVICE else ''}"
+            yield "noise_floor", f"{floor} is above --threshold: smaller changes go unnoticed", len(noisy)
     few = [run.processes for run in runs if 0 < run.processes < MINIMUM_PROCESSES]
     if few:
         count = f"{min(few)} process{'es' if min(few) > 1 else ''}"

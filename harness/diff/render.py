@@ -9,12 +9,14 @@ from typing import Any
 from harness.diff import summary
 from harness.diff.change import Change
 from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
+from harness.diff.runs import DEVICE, LATENCY
 from harness.report import formatting, rendering
 from harness.report.tables import Table
 from harness.results import storage
 from harness.results.statistics import Interval
 
 SCHEMA_VERSION = 2  # of the JSON
+PREFIXES = {LATENCY: "", DEVICE: "device_"}  # of a metric's keys in the JSON
 HEADERS = ["Variant", "Old", "New", "Change", "Change of minimum", "Change relative to control", "Verdict"]
 RIGHT = [False, True, True, True, True, False, False]
 
@@ -51,6 +53,7 @@ def as_json(difference: Difference, level: str | None) -> str:
         "threshold": settings.threshold,
         "confidence": settings.confidence,
         "absolute": settings.absolute,
+        "metrics": list(settings.metrics),
         "environment_differences": [asdict(item) for item in difference.environment_differences],
         "warnings": [asdict(warning) for warning in difference.warnings],
         "cases": [_case(case) for case in difference.cases],
@@ -60,31 +63,47 @@ def as_json(difference: Difference, level: str | None) -> str:
 
 
 def _tables(difference: Difference) -> list[Table]:
-    """The table of one case; several cases share one with a column for the case."""
+    """A table for each metric: of one case, or of several with a column for the case."""
+    return [
+        table
+        for metric in difference.settings.metrics
+        if metric == difference.settings.metrics[0] or _compared(difference, metric)
+        for table in [_table(difference, metric)]
+    ]
+
+
+def _compared(difference: Difference, metric: str) -> bool:
+    return any(metric in variant.changes for case in difference.cases for variant in case.variants)
+
+
+def _table(difference: Difference, metric: str) -> Table:
+    what = f" · {summary.TIME[metric]}" if _compared(difference, DEVICE) else ""  # there is another table
     if len(difference.cases) == 1:
         case = difference.cases[0]
-        return [Table(case.pair.title, HEADERS, RIGHT, _rows(case))]
+        return Table(f"{case.pair.title}{what}", HEADERS, RIGHT, _rows(case, metric))
     rows = [
         ["" if number else summary.case_name(difference, case), *row]
         for case in difference.cases
-        for number, row in enumerate(_rows(case))
+        for number, row in enumerate(_rows(case, metric))
     ]
     title = " · ".join([*summary.common(difference), f"{len(difference.cases)} cases"])
-    return [Table(title, ["Case", *HEADERS], [False, *RIGHT], rows)]
+    return Table(f"{title}{what}", ["Case", *HEADERS], [False, *RIGHT], rows)
 
 
-def _rows(case: CaseDifference) -> list[list[str]]:
-    results = [result for variant in case.variants for result in (variant.old, variant.new) if result]
-    unit = formatting.time_unit([result.latency_us for result in results])
+def _rows(case: CaseDifference, metric: str) -> list[list[str]]:
+    times = [
+        [side.times[metric].typical_us if side else None for side in (variant.old, variant.new)]
+        for variant in case.variants
+    ]
+    unit = formatting.time_unit([time for both in times for time in both])
     return [
         [
             variant.name,
-            unit.text(variant.old.latency_us if variant.old else None),
-            unit.text(variant.new.latency_us if variant.new else None),
-            *_changes(variant.change),
-            summary.outcome(variant),
+            *map(unit.text, both),
+            *_changes(variant.changes.get(metric)),
+            summary.outcome(variant, metric),
         ]
-        for variant in case.variants
+        for variant, both in zip(case.variants, times, strict=True)
     ]
 
 
@@ -92,12 +111,12 @@ def _changes(change: Change | None) -> list[str]:
     if change is None:
         return [formatting.NOTHING] * 3
     relative = f"{change.control}: {summary.interval(change.relative)}" if change.relative else formatting.NOTHING
-    return [summary.interval(change.latency), summary.signed(change.minimum), relative]
+    return [summary.interval(change.typical), summary.signed(change.minimum), relative]
 
 
 def _gate(difference: Difference, level: str) -> dict[str, Any]:
     failures = [
-        {"case": case.pair.title, "variant": variant.name, "outcome": summary.outcome(variant)}
+        {"case": case.pair.title, "variant": variant.name, "outcome": summary.failure(variant)}
         for case, variant in gate_failures(difference, level)
     ]
     return {"fail_on": level, "passed": not failures, "failures": failures, "unclear": summary.unclear(difference)}
@@ -113,9 +132,12 @@ def _case(case: CaseDifference) -> dict[str, Any]:
         **{name: described[name] for name in ("op", "dims", "dtype", "mode", "device")},
         "old": str(old.path) if old else None,
         "new": str(new.path) if new else None,
-        "old_noise_floor": old.noise_floor if old else None,
-        "new_noise_floor": new.noise_floor if new else None,
-        "min_change": case.min_change,
+        **{
+            f"{prefix}{side}_noise_floor": run.noise_floors[metric] if run else None
+            for metric, prefix in PREFIXES.items()
+            for side, run in (("old", old), ("new", new))
+        },
+        **{f"{prefix}min_change": case.min_changes.get(metric) for metric, prefix in PREFIXES.items()},
         "variants": [_variant(variant) for variant in case.variants],
     }
 
@@ -123,22 +145,35 @@ def _case(case: CaseDifference) -> dict[str, Any]:
 def _variant(variant: VariantDifference) -> dict[str, Any]:
     old = variant.old
     new = variant.new
-    change = variant.change
     return {
         "variant": variant.name,
-        "verdict": variant.verdict,
-        "reason": change.reason if change else None,
         "broken": variant.broken,
         "fixed": variant.fixed,
         "old_status": old.status if old else None,
         "new_status": new.status if new else None,
         "old_reason": old.reason if old else None,
         "new_reason": new.reason if new else None,
-        "old_latency_us": old.latency_us if old else None,
-        "new_latency_us": new.latency_us if new else None,
+        **{
+            f"{prefix}{name}": value
+            for metric, prefix in PREFIXES.items()
+            for name, value in _metric(variant, metric).items()
+        },
+    }
+
+
+def _metric(variant: VariantDifference, metric: str) -> dict[str, Any]:
+    """One metric's part of a variant."""
+    old, new = (side.times[metric] if side else None for side in (variant.old, variant.new))
+    change = variant.changes.get(metric)
+    time = "latency" if metric == LATENCY else "time"
+    return {
+        "verdict": variant.verdicts.get(metric),
+        "reason": change.reason if change else None,
+        f"old_{time}_us": old.typical_us if old else None,
+        f"new_{time}_us": new.typical_us if new else None,
         "old_processes": old.processes if old else None,
         "new_processes": new.processes if new else None,
-        **_ratio("latency_ratio", change.latency if change else None),
+        **_ratio(f"{time}_ratio", change.typical if change else None),
         "min_ratio": change.minimum if change else None,
         **_ratio("relative_ratio", change.relative if change else None),
         "control": change.control if change else None,

@@ -18,10 +18,21 @@ from harness.results.entry import Entry
 from harness.results.measurement import OK
 from harness.results.statistics import Groups
 from harness.results.storage import Document
+from harness.results.timing import Timing
 
+LATENCY, DEVICE = METRICS = ("latency", "device")  # what two runs are compared by: wall time, and time on the device
 NAMED = 3  # cases in an error message
 
 Key = tuple[Any, ...]  # a CaseKey, then the values of the settings that distinguish its cases
+
+
+@dataclass(frozen=True)
+class Times:
+    """One run's latency, or device time, of one variant."""
+
+    typical_us: float | None
+    processes: int
+    samples: Groups  # seconds per call of each process; empty if they are no measure of the variant
 
 
 @dataclass(frozen=True)
@@ -30,9 +41,7 @@ class VariantResult:
 
     status: str
     reason: str | None
-    latency_us: float | None
-    processes: int
-    samples: Groups  # seconds per call of each process; empty if they are no measure of its latency
+    times: Mapping[str, Times]  # by metric
 
 
 @dataclass(frozen=True)
@@ -43,14 +52,14 @@ class Run:
     key: CaseKey
     settings: Mapping[str, Any]  # the configuration, by dotted key
     variants: Mapping[str, VariantResult]
-    noise_floor: float  # relative
+    noise_floors: Mapping[str, float]  # relative, by metric
     warnings: list[str]  # its own, of interference above all
     document: Document
 
     @property
     def processes(self) -> int:
         """How many processes measured it; 0 if none did to the end."""
-        return max((result.processes for result in self.variants.values()), default=0)
+        return max((result.times[LATENCY].processes for result in self.variants.values()), default=0)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,10 @@ def _run(path: Path) -> Run:
             key=comparison.key,
             settings=flat(document["config"]),
             variants={name: _result(entry) for name, entry in comparison.entries.items()},
-            noise_floor=comparison.host_clock.noise_floor or comparison.settings.min_effect,
+            noise_floors={
+                metric: clock.noise_floor or comparison.settings.min_effect
+                for metric, clock in zip(METRICS, (comparison.host_clock, comparison.device_clock), strict=True)
+            },
             warnings=list(document["warnings"]),
             document=document,
         )
@@ -111,14 +123,20 @@ def _run(path: Path) -> Run:
 
 
 def _result(entry: Entry) -> VariantResult:
-    """A variant's result; the samples of a wrong variant, or of the timing loop alone, measure no latency."""
-    timed = entry.measurement.status == OK and entry.comparable and entry.latency and not entry.host.too_short
     return VariantResult(
         status=entry.measurement.status,
         reason=entry.measurement.reason,
-        latency_us=entry.latency.value * 1e6 if entry.latency else None,
-        processes=len(entry.host.processes),
-        samples=entry.host.clock.seconds[entry.name] if timed else [],
+        times={LATENCY: _times(entry.host), DEVICE: _times(entry.device)},
+    )
+
+
+def _times(timing: Timing) -> Times:
+    """A variant's times; the samples of a wrong variant, or of the timing loop alone, measure nothing."""
+    right = timing.entry.measurement.status == OK and timing.entry.comparable and not timing.too_short
+    return Times(
+        typical_us=timing.typical.value * 1e6 if timing.typical else None,
+        processes=len(timing.processes),
+        samples=timing.clock.seconds[timing.entry.name] if right and timing.processes else [],
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
+from harness.diff.runs import DEVICE, LATENCY
 from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
+WHERE = {LATENCY: "", DEVICE: " on the device"}
+TIME = {LATENCY: "latency", DEVICE: "device time"}
 GROUPS = ("missing", "added", "unclear", "same")  # in the order of their sentences
 NAMED = 4  # variants in a sentence
 FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentage
@@ -42,40 +45,37 @@ def findings(difference: Difference, level: str | None) -> list[str]:
     for case in difference.cases:
         for variant in case.variants:
             name = _name(difference, case, variant)
-            sentence = _sentence(variant, difference.settings.absolute)
-            group = _group(variant)
-            if sentence:
-                lines.append(f"{name} {sentence}")
-            elif group:
+            lines += [f"{name} {sentence}" for sentence in _sentences(variant, difference.settings.absolute)]
+            for group in _groups(variant):
                 groups[group].append(name)
-    for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0])):
+    for kind, reason in sorted(groups, key=lambda group: GROUPS.index(group[0].split()[0])):
         lines.append(
             f"{kind.capitalize()}: {formatting.some(groups[kind, reason], NAMED)}{f' ({reason})' if reason else ''}."
         )
-    smallest = [case.min_change for case in difference.both if case.min_change is not None]
-    span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
-    lines.append(f"No change below {' to '.join(span)} is claimed.")
+    for metric in difference.settings.metrics:
+        smallest = [case.min_changes[metric] for case in difference.both if metric in case.min_changes]
+        if smallest:
+            span = dict.fromkeys(formatting.percent(change) for change in (min(smallest), max(smallest)))
+            lines.append(f"No change below {' to '.join(span)} is claimed{WHERE[metric]}.")
     if level is not None:
         lines.append(_gate(difference, level))
     return lines
 
 
-def outcome(variant: VariantDifference) -> str:
-    """The verdict of a variant; without two latencies to compare, its status."""
-    if variant.verdict:
-        return variant.verdict
-    if variant.old is None:
-        return "added"
-    if variant.new is None:
-        return "missing"
-    if variant.broken or variant.fixed:
-        return f"{variant.new.status}, was {variant.old.status}"
-    return variant.new.status if variant.new.status != OK else formatting.NOTHING
+def outcome(variant: VariantDifference, metric: str) -> str:
+    """The verdict of a variant by a metric; without two times to compare, what became of it."""
+    return variant.verdicts.get(metric) or _status(variant)
+
+
+def failure(variant: VariantDifference) -> str:
+    """What a gate fails on: `slower on the device`."""
+    slower = [f"slower{WHERE[metric]}" for metric, verdict in variant.verdicts.items() if verdict == "slower"]
+    return formatting.listed(slower) if slower else _status(variant)
 
 
 def unclear(difference: Difference) -> int:
-    """How many variants no claim can be made of."""
-    return sum(variant.verdict == "unclear" for case in difference.cases for variant in case.variants)
+    """How many variants have a time of which no claim can be made."""
+    return sum("unclear" in variant.verdicts.values() for case in difference.cases for variant in case.variants)
 
 
 def interval(change: Interval | None) -> str:
@@ -114,23 +114,40 @@ def _name(difference: Difference, case: CaseDifference, variant: VariantDifferen
     return f"{case_name(difference, case)}: {variant.name}" if len(difference.cases) > 1 else variant.name
 
 
-def _sentence(variant: VariantDifference, absolute: bool) -> str | None:
-    """A change that is claimed."""
-    change = variant.change
-    if change is not None and change.verdict in ("faster", "slower"):
-        typical = interval(change.latency) if absolute else f"{interval(change.relative)} relative to {change.control}"
-        return f"is {change.verdict}: {typical}, {signed(change.minimum)} in its minimum latency."
+def _status(variant: VariantDifference) -> str:
+    if variant.old is None:
+        return "added"
+    if variant.new is None:
+        return "missing"
+    if variant.broken or variant.fixed:
+        return f"{variant.new.status}, was {variant.old.status}"
+    return variant.new.status if variant.new.status != OK else formatting.NOTHING
+
+
+def _sentences(variant: VariantDifference, absolute: bool) -> list[str]:
+    """The changes that are claimed; or that it is broken or fixed."""
     if variant.new is not None and (variant.broken or variant.fixed):
         reason = f": {variant.new.reason}" if variant.new.reason else ""
-        return f"is {outcome(variant)}{reason}."
-    return None
+        return [f"is {_status(variant)}{reason}."]
+    claims = []
+    for metric, change in variant.changes.items():
+        if change.verdict in ("faster", "slower"):
+            typical = interval(change.typical if absolute else change.relative)
+            against = "" if absolute else f" relative to {change.control}"
+            minimum = f"{signed(change.minimum)} in its minimum {TIME[metric]}"
+            claims.append(f"is {change.verdict}{WHERE[metric]}: {typical}{against}, {minimum}.")
+    return claims
 
 
-def _group(variant: VariantDifference) -> tuple[str, str | None] | None:
-    """The group of variants that are reported in one sentence, and the reason that they share."""
-    if variant.change is not None:
-        return variant.change.verdict, variant.change.reason
-    return (outcome(variant), None) if variant.new is None or variant.old is None else None
+def _groups(variant: VariantDifference) -> list[tuple[str, str | None]]:
+    """The groups of variants that are reported in one sentence each, and the reason that they share."""
+    if variant.new is None or variant.old is None:
+        return [(_status(variant), None)]
+    return [
+        (f"{change.verdict}{WHERE[metric]}", change.reason)
+        for metric, change in variant.changes.items()
+        if change.verdict in GROUPS
+    ]
 
 
 def _gate(difference: Difference, level: str) -> str:
@@ -138,5 +155,5 @@ def _gate(difference: Difference, level: str) -> str:
     if failures:
         return f"The gate fails on {formatting.some(failures, NAMED)}."
     count = unclear(difference)
-    total = sum(variant.verdict is not None for case in difference.cases for variant in case.variants)
+    total = sum(bool(variant.verdicts) for case in difference.cases for variant in case.variants)
     return f"The gate passes, with {count} of {total} variants unclear." if count else "The gate passes."

@@ -1,4 +1,4 @@
-"""Conditions: what a run was measured under, apart from the code, that may change a latency; as texts by name."""
+"""Conditions: what a run was measured under, apart from the code, that may change its times; as texts by name."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def of(document: Document) -> dict[str, str]:
     settings = flat(document["config"])
     configured = {f"variable {name}" for name in document["config"]["worker"]["env"]}  # listed as worker.env.NAME
     on_host = not document["device"].get("accelerator")
+    chosen = SETTINGS if on_host else (*SETTINGS, "profile.")  # device time is that of profiled calls
     values: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
@@ -39,7 +40,7 @@ def of(document: Document) -> dict[str, str]:
             for name, value in variables.items()
             if name not in configured and not name.endswith(IGNORED_VARIABLES)
         },
-        **{name: value for name, value in settings.items() if name.startswith(SETTINGS)},
+        **{name: value for name, value in settings.items() if name.startswith(chosen)},
     }
     return {name: _text(value) for name, value in values.items()}
 
