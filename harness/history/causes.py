@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.history.changes import ALIKE, BLURRED, NEAR, Change, shift
-from harness.history.record import ABSOLUTE, CONFIGURED, LATENCY, Run
+from harness.history.record import ABSOLUTE, CONFIGURED, Run
 from harness.history.series import Group, differing
 from harness.report import formatting
 from harness.results.conditions import SETTINGS
@@ -27,11 +27,11 @@ SIDE = 3  # runs on either side of a change in which a condition has to be the s
 AROUND = 10  # runs on either side in which a condition that keeps changing says nothing
 OFTEN = 1 / 3  # of the runs
 NAMED = 3  # conditions in a reason
-FEW = 2  # other cases that are witnesses
+FEW = 2  # other cases that are witnesses of the machine
+ENOUGH = 4  # of them that are witnesses of the code, as they stayed where they were
 MOST = 10  # of them that are asked
 STILL = 0.25  # of a change: up to which another case has not moved
-LARGER = 2.0  # a machine's change, over that of a ratio, from which on it may have caused it,
-LARGE = 0.3  # and in logarithms
+LARGER = 2.0  # a machine's change, over that of a ratio, from which on it may have caused it
 
 Differences = Sequence[tuple[str, str, str]]  # name, old and new value
 
@@ -47,8 +47,8 @@ class Coincidence:
     restless: list[str] = field(default_factory=list)  # names of conditions that keep changing
 
 
-def classify(change: Change, groups: Sequence[Group]) -> None:
-    """Sets a change's cause and reason; `groups` are all of the history."""
+def classify(change: Change, beside: Sequence[Change], groups: Sequence[Group]) -> None:
+    """Sets a change's cause and reason; `beside` are all changes of its group, `groups` all of the history."""
     found = _coincidence(change)
     if change.status is not None:
         change.cause, reason = _of_status(change, found)
@@ -58,7 +58,7 @@ def classify(change: Change, groups: Sequence[Group]) -> None:
     elif found.environment:
         change.cause, change.reason = ENVIRONMENT, _texts(found.environment)
     elif change.beside:
-        change.cause, change.reason = _of_ratio(change, found)
+        change.cause, change.reason = _of_ratio(change, found, beside)
     else:
         change.cause, change.reason = _of_time(change, groups)
 
@@ -90,20 +90,17 @@ def _of_status(change: Change, found: Coincidence) -> tuple[str, str]:
     return CODE, f"commit {commits(change)}" if commits(change) else "the rest of its case is as before"
 
 
-def _of_ratio(change: Change, found: Coincidence) -> tuple[str, str]:
+def _of_ratio(change: Change, found: Coincidence, beside: Sequence[Change]) -> tuple[str, str]:
     """The cause of a variant's move beside its witnesses."""
-    group = change.group
-    others = [name for name in group.variants if name != change.variant]
-    beside = "the other variants" if change.variant == group.baseline else group.baseline
-    moved = f"it moved beside {beside}"
+    base = change.group.baseline
+    moved = f"it moved beside {'the other variants' if change.variant == base else base}"
     if found.own:
         return CODE, f"{moved}: {_texts(found.own)}"
     if found.host:
         return UNCLEAR, f"{moved}, but on another host: {_texts(found.host)}"
-    machine = [shift(group.series(name, LATENCY), change.before, change.place, SIDE) for name in others]
-    least = min((abs(by) for by in machine if by is not None), default=0.0)
-    if least > max(LARGER * abs(_log(change)), LARGE):
-        return UNCLEAR, f"{moved} just when the machine's speed changed by {formatting.percent(least)}"
+    machine = [other for other in beside if other.measure in ABSOLUTE and abs(other.place - change.place) <= NEAR]
+    if any(abs(_log(other)) > LARGER * abs(_log(change)) for other in machine):
+        return UNCLEAR, f"{moved} just when the machine moved by {_signed(_log(machine[0]))}"
     if found.restless:
         return UNCLEAR, f"{moved}, but {formatting.listed(found.restless[:NAMED])} changes as often as the code"
     if _same_commit(change):
@@ -118,9 +115,9 @@ def _of_time(change: Change, groups: Sequence[Group]) -> tuple[str, str]:
     own = _moved(change, change.variant)
     witnesses = [name for name in group.variants if name != change.variant and _alike(_moved(change, name), own)]
     elsewhere = _elsewhere(change, groups)
-    if elsewhere is not None and _alike(elsewhere, own):
-        return MACHINE, f"other cases moved alike, by {_signed(elsewhere)}"
-    if elsewhere is not None and abs(elsewhere) < STILL * abs(own):
+    if len(elsewhere) >= FEW and _alike(float(np.median(elsewhere)), own):
+        return MACHINE, f"other cases moved alike, by {_signed(float(np.median(elsewhere)))}"
+    if len(elsewhere) >= ENOUGH and np.percentile(np.abs(elsewhere), 75) < STILL * abs(own):
         if _same_commit(change):
             return UNCLEAR, "other cases did not move, and the commit is the same"
         what = "all its variants" if witnesses else "it"
@@ -140,22 +137,21 @@ def _alike(moved: float, own: float) -> bool:
     return abs(moved - own) <= ALIKE * abs(own)
 
 
-def _elsewhere(change: Change, groups: Sequence[Group]) -> float | None:
-    """By how much, in logarithms, other cases of the machine moved at that time; None if there are too few."""
+def _elsewhere(change: Change, groups: Sequence[Group]) -> list[float]:
+    """By how much, in logarithms, the baselines of other cases of the machine moved at that time."""
     group = change.group
     start, end = group.runs[change.before].time, group.runs[change.place].time
-    moved = []
+    moved: list[float] = []
     for other in groups:
-        if other is group or other.machine != group.machine or other.case == group.case:
+        if other.machine != group.machine or other.case == group.case:
             continue
-        times = [run.time for run in other.runs]
-        series = other.series(other.baseline, change.measure)
-        by = shift(series, int(np.searchsorted(times, start, "right")) - 1, int(np.searchsorted(times, end)), AROUND)
+        before, after = np.searchsorted(other.times, start, "right") - 1, np.searchsorted(other.times, end)
+        by = shift(other.series(other.baseline, change.measure), int(before), int(after), AROUND)
         if by is not None:
             moved.append(by)
         if len(moved) == MOST:
             break
-    return float(np.median(moved)) if len(moved) >= FEW else None
+    return moved
 
 
 def _coincidence(change: Change) -> Coincidence:

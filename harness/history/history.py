@@ -69,9 +69,12 @@ def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> Hi
 def of_runs(runs: Sequence[Run], told: Sequence[str], new: int, settings: Settings) -> History:
     """The history of runs that were read."""
     groups = series.groups(runs)
-    found = [change for group in groups for change in changes.of_group(group, settings.threshold, settings.confidence)]
-    for change in found:
-        causes.classify(change, groups)
+    found: list[Change] = []
+    for group in groups:
+        beside = changes.of_group(group, settings.threshold, settings.confidence)
+        for change in beside:
+            causes.classify(change, beside, groups)
+        found += beside
     return History(runs, groups, found, findings.collect(found), [*told, *notices.of_groups(groups)], new)
 
 

@@ -54,6 +54,11 @@ class Group:
         """All variants that any run has, in the order of the last run that has them."""
         return list(dict.fromkeys(name for run in reversed(self.runs) for name in run.results))
 
+    @cached_property
+    def times(self) -> np.ndarray:
+        """When each run was, in seconds since 1970."""
+        return np.array([run.time for run in self.runs])
+
     @property
     def baseline(self) -> str:
         """That of the last run."""

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -81,6 +82,7 @@ def trimmed_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return mean, error, remaining - 1
 
 
+@cache
 def critical_value(count: int, confidence: float) -> float:
     """Half-width of the interval of a trimmed mean of `count` >= 2 values, in standard errors.
 
