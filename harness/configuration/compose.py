@@ -28,13 +28,21 @@ def composed(
     state in this process is left unchanged.
     Raises UsageError, as the command line would.
     """
+    return composed_run(overrides, folder, warn)[0]
+
+
+def composed_run(
+    overrides: Sequence[str], folder: Path | None = None, warn: Callable[[str], None] = log.warning
+) -> tuple[dict[str, Any], Path]:
+    """The same, and the folder of a run's results, `hydra.run.dir`."""
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     folders = [] if folder is None else [folder]
     config = _compose(overrides, folders)
     for sentence in shadowed(config.hydra):
         warn(sentence)
-    return resolved(without_hydra(config))
+    output = Path(str(config.hydra.run.dir))
+    return resolved(without_hydra(config)), output
 
 
 def explained(error: Exception, arguments: Sequence[str]) -> UsageError:

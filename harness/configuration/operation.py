@@ -24,7 +24,16 @@ RESERVED_DIMS = ("dtype", "index_dtype", "generator", "mode")
 CONTROL = "(control)"  # the hidden second name of the baseline, which no variant can have
 SEEDS = 2**64  # torch.Generator takes as many
 
-Function = str | Callable[..., Any]
+
+@dataclass(frozen=True)
+class Partial:
+    """A function by its dotted path, and keyword arguments for it, as {fn: …, args: {…}} gives it."""
+
+    fn: str
+    args: Mapping[str, Any]
+
+
+Function = str | Callable[..., Any] | Partial
 Inputs = tuple[Any, ...] | list[Any] | dict[str, Any]  # a dict: keyword arguments
 
 
@@ -145,6 +154,8 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
 
     Raises UsageError if the path does not lead to something that can be called.
     """
+    if isinstance(function, Partial):
+        return functools.partial(resolve(function.fn, f"{key}.fn"), **function.args)
     if not isinstance(function, str):
         return function
     try:
@@ -220,6 +231,8 @@ def call_author(function: Callable[..., Any], key: str, offered: dict[str, Any],
     arguments = {name: value for name, value in offered.items() if takes_all or name in named}
     try:
         return function(**arguments)
+    except UsageError:
+        raise
     except BaseException as error:
         raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
 

@@ -19,7 +19,9 @@ from harness.configuration.operation import (
     MODES,
     RESERVED_DIMS,
     Case,
+    Function,
     Operation,
+    Partial,
     Variant,
 )
 from harness.configuration.settings import Settings, check, setting, valid
@@ -34,7 +36,7 @@ class OpSettings:
 
     name: str = MISSING
     dims: dict[str, Any] = MISSING
-    inputs: str = MISSING
+    inputs: Any = MISSING  # a function, or {fn: …, args: {…}}
     reference: str | None = MISSING  # null: the baseline's function
     work: str | None = None
     baseline: str = MISSING
@@ -152,7 +154,7 @@ def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Opera
     return Operation(
         name=op.name,
         dims={name: _dim(name, size) for name, size in op.dims.items()},
-        inputs=op.inputs,
+        inputs=_inputs(op.inputs),
         reference=op.reference,
         work=op.work,
         baseline=op.baseline,
@@ -160,6 +162,17 @@ def _operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Opera
         tolerance=op.tolerance,
         index_dtype=op.index_dtype,
     )
+
+
+def _inputs(value: Any) -> Function:
+    if isinstance(value, str) or callable(value):
+        return value
+    if not isinstance(value, Mapping) or not isinstance(value.get("fn"), str):
+        raise UsageError(f"op.inputs={value}: expected the dotted path of a function, or {{fn: …, args: {{…}}}}")
+    for part in value:
+        if part not in ("fn", "args"):
+            raise unknown("op.inputs", part, ("fn", "args"), "keys of a function")
+    return Partial(value["fn"], _arguments("op.inputs.args", value.get("args")))
 
 
 def _dim(name: Any, size: Any) -> int:
@@ -202,12 +215,6 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
         raise UsageError(f"{key}.nki={kernel}: expected the dotted path of an NKI kernel")
     if kernel is None and not _names_function(fn):
         raise UsageError(f"{key}.fn={fn}: expected the dotted path of a function, or nki, that of an NKI kernel")
-    args = value.get("args") or {}
-    if not isinstance(args, Mapping):
-        raise UsageError(f"{key}.args={args}: expected a mapping of keyword arguments")
-    for argument in args:
-        if not isinstance(argument, str):
-            raise UsageError(f"{key}.args={args}: {argument} is not the name of a keyword argument")
     named = tuple(_among(f"{key}.devices", device, devices) for device in _names(key, value.get("devices")))
     requires = _names(f"{key}.requires", value.get("requires"))
     is_kernel = kernel is not None
@@ -215,7 +222,7 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     return Variant(
         name=name,
         fn=function,
-        args=dict(args),
+        args=_arguments(f"{key}.args", value.get("args")),
         compile=_compile(f"{key}.compile", value.get("compile")),
         requires=tuple(dict.fromkeys((*NKI_REQUIRES, *requires))) if is_kernel else requires,
         devices=named or (NKI_DEVICES if is_kernel else ()),
@@ -243,6 +250,16 @@ def _grid(key: str, value: Any, is_kernel: bool) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"{key}={value}: expected how many cores a kernel is launched on, such as 2 for kernel[2]")
     return value
+
+
+def _arguments(key: str, value: Any) -> Mapping[str, Any]:
+    args = value or {}
+    if not isinstance(args, Mapping):
+        raise UsageError(f"{key}={args}: expected a mapping of keyword arguments")
+    for argument in args:
+        if not isinstance(argument, str):
+            raise UsageError(f"{key}={args}: {argument} is not the name of a keyword argument")
+    return dict(args)
 
 
 def _compile(key: str, value: Any) -> Mapping[str, Any] | None:

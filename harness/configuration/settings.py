@@ -144,6 +144,7 @@ class WorkerSettings:
     env: dict[str, Any] = field(default_factory=dict, metadata=valid(rule=_variables))
     threads: int | None = setting(None, minimum=1)
     compile_cache: str = setting("warm", choices=CACHES)
+    preload: list[str] = field(default_factory=list)
     timeout_s: float = setting(600.0, above=0)
 
 

@@ -7,11 +7,14 @@ and the instance that multiprocessing shares cannot be restarted with others.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from typing import Any
+
+from harness.execution import imports
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ def ensure(variables: Mapping[str, str | None], preload: Sequence[str]) -> bool:
     if _current is None or _current.variables != variables or not _current.modules.issuperset(preload):
         stop()
         server = forkserver.ForkServer()
-        server.set_forkserver_preload(list(preload))
+        server.set_forkserver_preload([imports.__name__])
+        os.environ |= imports.variables(preload)  # the caller's context puts the environment back
         _current = _Server(server, dict(variables), frozenset(preload))
     try:
         with _ignored_interrupt():

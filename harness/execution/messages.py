@@ -175,6 +175,13 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What a process has recorded of a model's step: harness.model.step.Step as plain values."""
+
+    step: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Done:
     """The process has done its share: its last message."""
 
@@ -208,7 +215,7 @@ class Died:
 
 Message = (
     Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
-    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Done | Spoilt | Usage | Broken | Died
+    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Recorded | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
 

@@ -154,7 +154,8 @@ class Sampling:
     def _preload(self) -> list[str]:
         """Modules that the fork server imports; those for compiling take longest, and only if a variant compiles."""
         compiles = any(variant.compile is not None for variant in self._case.operation.variants)
-        return ["harness.execution.worker", "harness.execution.preload"] if compiles else ["harness.execution.worker"]
+        own = ["harness.execution.worker", *(["harness.execution.preload"] if compiles else [])]
+        return [*own, *self._settings.worker.preload]
 
     def _take(self, message: Message) -> None:
         match message:

@@ -52,6 +52,7 @@ class Event:
     link: int  # of device work and runtime calls: the operator that launched them; 0: not known
     bytes: int = 0
     flow: str = ""  # of device work: the submission that it belongs to, if the trace names it
+    sequence: int = -1  # autograd's number: that of a backward node is its forward operator's; -1: none
 
     @property
     def duration(self) -> int:
@@ -89,6 +90,7 @@ def from_file(path: Path) -> list[Event]:
             names.setdefault(name, name), kind, start, end, lanes.setdefault(lane, lane),
             0 if launched else external, external if launched else 0, int(arguments.get("Bytes", 0)),
             str(arguments.get("flow_id", "")),
+            int(arguments.get("Sequence number", -1)),
         )  # fmt: skip
 
     trace = json.loads(path.read_text(encoding="utf-8"), object_hook=converted)

@@ -1,0 +1,32 @@
+"""Imported by the server that measuring processes are forked from: imports what they need, whatever one of it does.
+
+Among it may be modules of the user's, which the server could not import by itself: it does not inherit sys.path, and
+ends at any error but ImportError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+VARIABLE = "HARNESS_IMPORTS"  # of the server alone: the modules to import, and where to find them
+
+
+def variables(modules: Sequence[str]) -> dict[str, str]:
+    """The variable that tells the server what to import."""
+    return {VARIABLE: json.dumps({"modules": list(modules), "path": sys.path})}
+
+
+def _import(modules: Sequence[str], path: Sequence[str]) -> None:
+    sys.path += [entry for entry in path if entry not in sys.path]
+    for module in modules:
+        with contextlib.suppress(Exception, SystemExit):  # who needs it will import it again, and be told
+            importlib.import_module(module)
+
+
+if VARIABLE in os.environ:
+    _import(**json.loads(os.environ.pop(VARIABLE)))

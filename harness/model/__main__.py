@@ -1,0 +1,55 @@
+"""The command line of models: from a model to a decision. Imports no torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.configuration import compose
+from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.overrides import key_of
+
+
+@exit_status
+def main(arguments: Sequence[str]) -> int:
+    """Runs the program; returns its exit status."""
+    parser = Parser(
+        prog="python -m harness.model",
+        description="Takes a model's step apart, measures its parts, and says which replacements are worth it.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("builder", metavar="BUILDER", help="dotted path of a function that returns (module, inputs)")
+    parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="as of a run; and replace=[{of: …, by: …}]")
+    parser.add_argument("--inputs", metavar="FUNCTION", help="makes the inputs, if BUILDER gives the module alone")
+    parser.add_argument("--hotspots", action="store_true", help="only records the step: no case is measured")
+    parser.add_argument("--levels", action="store_true", help="also lists the groups of all other levels")
+    parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
+    args = parser.parse_intermixed_args(arguments)
+    for override in args.overrides:
+        if "=" not in override:
+            parser.error(f"{override}: expected KEY=VALUE")
+        if key_of(override).partition(".")[0] in NOT_OF_A_MODEL:
+            raise UsageError(f"{override}: not for a model, whose cases are its own")
+    plain, folder = compose.composed_run(list(map(_added, args.overrides)), args.config_dir)
+    from harness.model import door
+
+    asked = door.asked(args.builder, args.inputs, plain, folder, args.overrides)
+    try:
+        return door.run(asked, measured=not args.hotspots, levels=args.levels)
+    except CaseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+NOT_OF_A_MODEL = ("op", "resume", "sweep")
+
+
+def _added(override: str) -> str:
+    """`replace` is a key of models alone, which the configuration of cases does not have."""
+    return f"+{override}" if override.startswith("replace=") else override
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

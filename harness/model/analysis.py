@@ -1,0 +1,112 @@
+"""An analysis: what is asked of a model, and what came of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.operation import describe
+from harness.configuration.overrides import key_of
+from harness.model.decide import Decision
+from harness.model.groups import Group, HotSpots
+from harness.model.predict import bound
+from harness.model.replacements import Replacement
+from harness.model.step import MODULE
+from harness.model.whole import AS_IS, Model, Recording
+from harness.report import run_report
+from harness.results.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for."""
+
+    model: Model
+    plain: Mapping[str, Any]  # the configuration
+    overrides: Sequence[str]  # of the command line
+    replacements: Sequence[Replacement]
+    folder: Path
+
+    @property
+    def own_dtype(self) -> bool:
+        """Whether the model keeps the dtype that its parameters have."""
+        return "dtype" not in map(key_of, self.overrides)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A group's case; or why there is none."""
+
+    group: Group
+    comparison: Comparison | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run the whole model, as it is or compiled, with and without replacements; `base` is without."""
+
+    base: str
+    comparison: Comparison
+    folder: str  # below the run's
+
+
+@dataclass
+class Analysis:
+    """A model's hot spots, and what came of them."""
+
+    asked: Asked
+    recording: Recording
+    spots: HotSpots
+    measured: dict[str, Measured] = field(default_factory=dict)
+    ways: list[Way] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    failed: bool = False  # a case could not be measured
+
+    @property
+    def command(self) -> str:
+        """The command that repeats it all."""
+        model = self.asked.model
+        builder = model.builder if isinstance(model.builder, str) else "…"
+        inputs = ["--inputs", model.inputs] if isinstance(model.inputs, str) else []
+        return shlex.join(["python", "-m", "harness.model", builder, *inputs, *self.asked.overrides])
+
+    @property
+    def measured_share(self) -> float:
+        """The share of the step in groups whose cases ran."""
+        ran = {name for name, measured in self.measured.items() if measured.comparison is not None}
+        return sum(group.share for group in self.spots.shown if group.name in ran)
+
+    def bound(self, group: Group) -> float | None:
+        """How many times as fast a step would be if a group cost nothing; None if that is not known."""
+        measured = self.measured.get(group.name)
+        if not self.ways or measured is None or measured.comparison is None:
+            return None
+        step = self.ways[0].comparison.baseline.latency
+        return None if step is None else bound(step, group, measured.comparison, AS_IS)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if a case was not measured, or a variant of one is not right."""
+        seen = [measured.comparison for measured in self.measured.values()]
+        seen += [way.comparison for way in self.ways]
+        return int(self.failed or any(run_report.status(comparison) for comparison in seen if comparison is not None))
+
+    def groups_of(self, replacement: Replacement) -> list[Group]:
+        """The groups whose modules a replacement replaces."""
+        paths = set(replacement.at or self.recording.step.targets.get(replacement.name, ()))
+        groups = self.spots.groups.values()
+        return [group for group in groups if group.first.kind == MODULE and paths.intersection(group.paths)]
+
+
+def described(value: Any) -> Any:
+    """The configuration with each function in it as a text that says where it stands."""
+    if isinstance(value, Mapping):
+        return {key: described(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [described(inner) for inner in value]
+    return describe(value) if callable(value) else value

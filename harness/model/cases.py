@@ -1,0 +1,94 @@
+"""Cases: each group as an operation of its own, with a YAML file by which it runs alone, later and elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.model import whole
+from harness.model.groups import Group, short
+from harness.model.plain import DICT, TUPLE, others, tensors
+from harness.model.replacements import Replacement
+from harness.model.step import FUNCTION
+from harness.model.whole import AS_IS, COMPILED, Model
+from harness.results import storage
+
+FOLDER = "cases"
+LIBRARY_VARIANTS = ("naive", "fused")  # those of the library that take nothing but the inputs
+RECORDED = "harness.model.replay.recorded"
+KNOWN = "harness.model.known.function"
+
+
+class NoCaseError(Exception):
+    """A group that cannot run alone, and why."""
+
+
+def operation(model: Model, group: Group, replacements: Sequence[Replacement] = ()) -> dict[str, Any]:
+    """A group as an operation, as the configuration holds one: as it is, compiled, the library's variants, replaced.
+
+    `replacements` are those that replace its module. Raises NoCaseError if its arguments cannot be given again.
+    """
+    given = group.signature[DICT]
+    args, kwargs = given["args"][TUPLE], given["kwargs"][DICT]
+    unknown = others(group.signature)
+    if unknown:
+        raise NoCaseError(f"it is called with {', '.join(dict.fromkeys(unknown))}, of which nothing is recorded")
+    if not tensors(group.signature):
+        raise NoCaseError("it is called with no tensor")
+    if args and kwargs and group.first.kind != FUNCTION:
+        raise NoCaseError("it is called with arguments by position and by name")
+    variants = _function(group) if group.first.kind == FUNCTION else _module(model, group, replacements)
+    if args and any(tensors(value) for value in kwargs.values()):
+        raise NoCaseError("it is called with tensors by position and by name")
+    if args and kwargs:  # plain values by name, which are the function's own
+        for variant in variants.values():
+            variant["args"] = {**variant.get("args", {}), **kwargs}
+        kwargs = {}
+    call = {DICT: {"args": {TUPLE: args}, "kwargs": {DICT: kwargs}}}
+    return whole.operation(group.name, {"fn": RECORDED, "args": {"call": call}}, variants)
+
+
+def _module(model: Model, group: Group, replacements: Sequence[Replacement]) -> dict[str, Any]:
+    as_is = model.as_it_is(group.first.path)
+    variants = {AS_IS: as_is, COMPILED: {**as_is, "compile": {}}}
+    library = {
+        f"{operation}_{name}": {"by": f"variants.{operation}.{name}", "at": [""]}
+        for operation in group.first.known
+        for name in LIBRARY_VARIANTS
+    }
+    asked = {replacement.name: {"by": replacement.by, "at": [""]} for replacement in replacements}
+    for name, replacement in (library | asked).items():
+        variants[name] = {"fn": as_is["fn"], "args": {**as_is["args"], "replace": [replacement]}}
+    for name in asked:
+        variants[f"{name}_{COMPILED}"] = {**variants[name], "compile": {}}
+    return variants
+
+
+def _function(group: Group) -> dict[str, Any]:
+    variants: dict[str, Any] = {
+        AS_IS: {"fn": group.first.function},
+        COMPILED: {"fn": group.first.function, "compile": {}},
+    }
+    for operation in group.first.known:
+        for name in LIBRARY_VARIANTS:
+            args = {"operation": operation, "variant": name}
+            variants[f"{operation}_{name}"] = {"fn": KNOWN, "args": args}
+    return variants
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes each value where it stands: references to others are hard to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def write(folder: Path, operation: Mapping[str, Any], group: Group, command: str) -> None:
+    """Writes the operation's YAML file below `folder`; `command` runs it."""
+    where = f", {group.count} times a step, in {group.where}" if group.count > 1 else f", in {group.where}"
+    head = f"# {short(group.first.function)}{where}.\n# {command}\n"
+    with storage.atomic(folder / FOLDER / "op" / f"{group.name}.yaml") as file:
+        file.write(head + yaml.dump(dict(operation), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))

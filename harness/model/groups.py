@@ -1,0 +1,265 @@
+"""Groups: a step's calls that are alike, at the level where a replacement makes sense; the rows of hotspots.csv.
+
+Levels contain one another: a layer its attention, that its projections. Going down from the model, a group stops where
+it calls no other module, or where much of its time is its own code's, which no replacement of what it calls would
+change; unless it is most of the model. Its functions of torch are groups of their own if they cost something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from harness.model import plain
+from harness.model.step import FUNCTION, MODULE, Call, Step
+
+OWN_CODE = 0.3  # of a module's time: a module with more of its own is not taken further apart
+MOST = 0.5  # of the step: a module with more is taken apart in any case
+NOTABLE = 0.01  # of the step: a function with less is counted to the module that calls it
+
+PYTHON, GAPS, OPTIMIZER = "(Python outside of modules)", "(gaps of the device)", "(optimizer)"
+OWN = "own code"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Calls that are alike; their times include what they call, and are sums over the step, in microseconds."""
+
+    name: str
+    calls: tuple[int, ...]  # positions in the step
+    first: Call  # of them
+    signature: Any
+    host_us: float
+    own_us: float  # of that, its own code and the functions in it that are no groups
+    self_cpu_us: float
+    device_us: float | None
+    share: float  # of the step
+    paths: tuple[str, ...]
+    has_modules: bool  # calls other modules
+
+    @property
+    def count(self) -> int:
+        """Calls in a step."""
+        return len(self.calls)
+
+    @property
+    def where(self) -> str:
+        """`model.layers.*.mlp`."""
+        return pattern(self.paths)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the hot spots: a group, or what belongs to none. Times are sums over the step, in microseconds."""
+
+    group: str
+    module: str
+    function: str
+    shapes: str
+    dtype: str
+    count: int
+    self_cpu_us: float | None
+    device_time_us: float | None
+    share: float
+    host_us: float
+    is_group: bool
+
+
+class HotSpots:
+    """A step's groups, at all levels, and the rows that share it among them."""
+
+    def __init__(self, step: Step):
+        self.step = step
+        self.children: dict[int, list[int]] = defaultdict(list)
+        for position, called in enumerate(step.calls):
+            self.children[called.parent].append(position)
+        self._inclusive = self._sums()
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """Every group by its name, at all levels, the costliest first."""
+        alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for position, called in enumerate(self.step.calls):
+            alike[called.kind, called.function, called.config, called.signature].append(position)
+        found = sorted(map(self._group, alike.values()), key=self.cost, reverse=True)
+        names = _unique([_name(group) for group in found])
+        return {name: replace(group, name=name) for group, name in zip(found, names, strict=True)}
+
+    def cost(self, group: Group) -> float:
+        """What groups are ordered by: device time, or time on the host where there is no device of its own."""
+        return group.host_us if group.device_us is None else group.device_us
+
+    @cached_property
+    def of_call(self) -> dict[int, Group]:
+        """The group of each call."""
+        return {position: group for group in self.groups.values() for position in group.calls}
+
+    @cached_property
+    def shown(self) -> list[Group]:
+        """The groups at the levels where a replacement makes sense, the costliest first; none contains another."""
+        taken: dict[str, list[int]] = defaultdict(list)
+        for position in self._cut:
+            taken[self.of_call[position].name].append(position)
+        groups = [replace(self._group(sorted(positions)), name=name) for name, positions in taken.items()]
+        return sorted(groups, key=self.cost, reverse=True)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows that share the step among them, the costliest first."""
+        rows = [self._row(group) for group in self.shown]
+        rows += [self._own_code(function, positions) for function, positions in self._rest.items()]
+        rows = [row for row in rows if row.share > 0]
+        rows += self._outside()
+        return sorted(rows, key=lambda row: row.share, reverse=True)
+
+    @property
+    def attributed(self) -> float:
+        """The share of the step that the rows account for."""
+        return sum(row.share for row in self.rows)
+
+    # Levels
+
+    def stops(self, group: Group) -> bool:
+        """Whether a group is taken no further apart."""
+        if not group.has_modules:
+            return True
+        return group.share <= MOST and self.cost(group) > 0 and group.own_us > OWN_CODE * group.host_us
+
+    @cached_property
+    def _cut(self) -> list[int]:
+        """The calls whose groups are shown."""
+        return self._walked[0]
+
+    @cached_property
+    def _rest(self) -> dict[str, list[int]]:
+        """The calls that are taken apart, by their class: their own code is a row, small functions are in it."""
+        return self._walked[1]
+
+    @cached_property
+    def _walked(self) -> tuple[list[int], dict[str, list[int]]]:
+        cut: list[int] = []
+        rest: dict[str, list[int]] = defaultdict(list)
+        pending = list(self.children[-1])
+        while pending:
+            position = pending.pop()
+            called = self.step.calls[position]
+            group = self.of_call[position]
+            if called.kind == FUNCTION:
+                if group.share >= NOTABLE:
+                    cut.append(position)
+                else:
+                    rest[self.step.calls[called.parent].function].append(position)
+            elif self.stops(group):
+                cut.append(position)
+            else:
+                rest[called.function].append(position)
+                pending += self.children[position]
+        return cut, rest
+
+    # Sums
+
+    def _sums(self) -> list[tuple[float, float, float]]:
+        """Host, Self CPU and device time of each call with all that it calls."""
+        sums = [[call.host_us, call.self_cpu_us, call.device_us or 0.0] for call in self.step.calls]
+        for position in reversed(range(len(sums))):
+            parent = self.step.calls[position].parent
+            if parent >= 0:
+                for index, part in enumerate(sums[position]):
+                    sums[parent][index] += part
+        return [(a, b, c) for a, b, c in sums]
+
+    def _group(self, positions: Sequence[int]) -> Group:
+        first = self.step.calls[positions[0]]
+        host, cpu, device = (sum(self._inclusive[position][index] for position in positions) for index in range(3))
+        inner = [child for position in positions for child in self.children[position]]
+        modules = [child for child in inner if self.step.calls[child].kind == MODULE]
+        timed = self.step.busy_us is not None
+        return Group(
+            name="",
+            calls=tuple(positions),
+            first=first,
+            signature=self.step.signatures[first.signature],
+            host_us=host,
+            own_us=host - sum(self._inclusive[child][0] for child in modules),
+            self_cpu_us=cpu,
+            device_us=device if timed else None,
+            share=(device if timed else host) / self.step.host_us if self.step.host_us else 0.0,
+            paths=tuple(dict.fromkeys(self.step.calls[position].path for position in positions)),
+            has_modules=bool(modules),
+        )
+
+    # Rows
+
+    def _row(self, group: Group) -> Row:
+        shapes, dtypes = plain.shapes(group.signature), plain.dtypes(group.signature, self.step.dtype)
+        return Row(
+            group.name, group.where, group.first.function, shapes, dtypes, group.count,
+            group.self_cpu_us, group.device_us, group.share, group.host_us, True,
+        )  # fmt: skip
+
+    def _own_code(self, function: str, positions: Sequence[int]) -> Row:
+        calls = [self.step.calls[position] for position in positions]
+        host = sum(call.host_us for call in calls)
+        device = sum(call.device_us or 0.0 for call in calls) if self.step.busy_us is not None else None
+        share = (host if device is None else device) / self.step.host_us
+        modules = [call for call in calls if call.kind == MODULE]
+        where = pattern(tuple(dict.fromkeys(call.path for call in calls)))
+        cpu = sum(call.self_cpu_us for call in calls)
+        return Row(f"{short(function)}, {OWN}", where, function, "", "", len(modules), cpu, device, share, host, False)
+
+    def _outside(self) -> list[Row]:
+        step = self.step
+        parts: list[tuple[str, float, float]] = []
+        if step.busy_us is None:
+            parts = [(PYTHON, step.outside_us, step.outside_us), (OPTIMIZER, step.optimizer_us, step.optimizer_us)]
+        else:
+            parts = [(GAPS, max(step.host_us - step.busy_us, 0.0), 0.0)]
+        return [
+            Row(name, "", "", "", "", 1, None, None, us / step.host_us, host, False)
+            for name, us, host in parts
+            if us > 0
+        ]
+
+
+def pattern(paths: Sequence[str]) -> str:
+    """Paths in one: `layers.*.norm` for those that differ in a number, `layers.*.{q,k}` for those of one parent."""
+    skeletons: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
+    for path in paths:
+        parts = path.split(".")
+        skeletons[tuple("*" if part.isdigit() else part for part in parts)].append(parts)
+    last: dict[str, list[str]] = defaultdict(list)  # parts, by what stands before them
+    for alike in skeletons.values():
+        parts = [column[0] if len(set(column)) == 1 else "*" for column in zip(*alike, strict=True)]
+        last[".".join(parts[:-1])].append(parts[-1])
+    texts = []
+    for parent, parts in last.items():
+        joined = parts[0] if len(parts) == 1 else f"{{{','.join(parts)}}}"
+        texts.append(f"{parent}.{joined}" if parent else joined)
+    shown = texts if len(texts) <= 3 else [*texts[:2], f"{len(texts) - 2} more"]
+    return ", ".join(text or "(the model)" for text in shown)
+
+
+def short(function: str) -> str:
+    """The last part of a dotted path."""
+    return function.rpartition(".")[2]
+
+
+def _name(group: Group) -> str:
+    """`LlamaRMSNorm_1x64x128`: the function and the shape of its first tensor."""
+    tensors = plain.tensors(group.signature)
+    shape = f"_{plain.shape(tensors[0][plain.TENSOR])}" if tensors else ""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", short(group.first.function)) + shape
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with numbers after those that were there before."""
+    seen: dict[str, int] = defaultdict(int)
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return unique

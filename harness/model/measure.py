@@ -1,0 +1,110 @@
+"""Measuring a model's groups and its whole, each as a case, by the way that every case goes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.overrides import key_of
+from harness.configuration.schema import parse
+from harness.execution.progress import progress
+from harness.execution.run_case import run_case
+from harness.model import cases, whole
+from harness.model.analysis import Analysis, Asked, Measured, described
+from harness.model.groups import NOTABLE, Group, HotSpots
+from harness.model.step import MODULE
+from harness.model.whole import Model, Recording
+from harness.report import run_report, summary
+from harness.results.comparison import Comparison
+
+OF_THE_RUN = (
+    "dtype",
+    "mode",
+    "device",
+    "variants",
+    "replace",
+    "hydra.run.dir",
+)  # keys that a case's own command gives itself
+
+
+def record(asked: Asked) -> Analysis:
+    """Records a step of the model. Raises UsageError and CaseError as `whole.record` does."""
+    recording = whole.record(asked.model, asked.plain, asked.own_dtype, asked.replacements, asked.folder)
+    preload = [*asked.plain["worker"]["preload"], *_modules(asked.model, recording)]
+    plain = {
+        **asked.plain,
+        "dtype": recording.step.dtype,
+        "device": recording.device["device"],
+        "worker": {**asked.plain["worker"], "preload": preload},
+    }
+    asked = Asked(asked.model, plain, asked.overrides, asked.replacements, asked.folder)
+    return Analysis(asked, recording, HotSpots(recording.step))
+
+
+def _modules(model: Model, recording: Recording) -> list[str]:
+    """Python's modules that the builder and the model's classes are in, each of which may take seconds to import."""
+    paths = [path for path in (model.builder, model.inputs) if isinstance(path, str)]
+    paths += [call.function for call in recording.step.calls if call.kind == MODULE]
+    modules = dict.fromkeys(path.rpartition(".")[0] for path in paths)
+    return [module for module in modules if module.partition(".")[0] != "torch"]
+
+
+def measure_groups(analysis: Analysis) -> None:
+    """Measures each group that is worth it as a case of its own."""
+    for group in _to_measure(analysis):
+        analysis.measured[group.name] = _measure_group(analysis, group)
+
+
+def _to_measure(analysis: Analysis) -> list[Group]:
+    """The groups that are shown and cost something, and all whose modules are to be replaced."""
+    shown = [group for group in analysis.spots.shown if group.share >= NOTABLE]
+    asked = [group for each in analysis.asked.replacements for group in analysis.groups_of(each)]
+    return list({group.name: group for group in [*asked, *shown]}.values())
+
+
+def _measure_group(analysis: Analysis, group: Group) -> Measured:
+    asked = analysis.asked
+    replacements = [each for each in asked.replacements if group in analysis.groups_of(each)]
+    try:
+        operation = cases.operation(asked.model, group, replacements)
+    except cases.NoCaseError as error:
+        return Measured(group, None, str(error))
+    command = _case_command(asked, operation["name"])
+    cases.write(asked.folder, operation, group, command)
+    try:
+        comparison = run(analysis, operation, command, asked.folder / cases.FOLDER / group.name)
+    except (UsageError, CaseError) as error:
+        analysis.warnings.append(f"{group.name}: its case could not be measured: {error}")
+        analysis.failed = True
+        return Measured(group, None, str(error))
+    return Measured(group, comparison)
+
+
+def run(analysis: Analysis, operation: Mapping[str, Any], command: str, folder: Path) -> Comparison:
+    """Measures one case as `python -m harness` does."""
+    plain = {**analysis.asked.plain, "op": dict(operation)}
+    chosen = plain["variants"]
+    if isinstance(chosen, list):
+        names = [name for name in operation["variants"] if name in chosen or name == operation["baseline"]]
+        plain["variants"] = names
+    case, settings = parse(plain)
+    charts = settings.report.charts
+
+    def write_report(folder: Path, comparison: Comparison) -> None:
+        run_report.write(folder, comparison, charts, swept=True)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    comparison = run_case(case, settings, described(plain), command, folder, progress(case.key.title), write_report)
+    analysis.warnings += [f"{operation['name']}: {text}" for text in summary.warnings(comparison)[:1]]
+    return comparison
+
+
+def _case_command(asked: Asked, name: str) -> str:
+    given = [override for override in asked.overrides if key_of(override) not in OF_THE_RUN]
+    own = [f"{key}={asked.plain[key]}" for key in ("dtype", "mode", "device")]
+    return shlex.join(
+        ["python", "-m", "harness", f"--config-dir={asked.folder / cases.FOLDER}", f"op={name}", *own, *given]
+    )

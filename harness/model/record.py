@@ -1,0 +1,219 @@
+"""Recording a step, in a process of its own: once to see who calls what, once more to see what it costs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.profiler import record_function
+
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.operation import DTYPES, Case, Inputs
+from harness.devices import choose
+from harness.devices.base import Device
+from harness.execution.environment import of_process
+from harness.execution.messages import DeviceOpened, Environment, Recorded, Send
+from harness.measure import trace
+from harness.measure.binding import bind
+from harness.measure.case_data import CaseData
+from harness.measure.latency import no_garbage_collection
+from harness.measure.modules import ModuleError
+from harness.measure.subject import Subject
+from harness.measure.tensors import own, short
+from harness.measure.trees import tree_map
+from harness.model import known
+from harness.model.build import described
+from harness.model.operators import operators
+from harness.model.plain import others
+from harness.model.replace import targets
+from harness.model.replay import module
+from harness.model.signature import drawn
+from harness.model.step import MODULE, Call, RecordTask, Step
+from harness.model.times import OPTIMIZER, OUTSIDE, Profile, Span, Times, aligned
+from harness.model.watch import FUNCTION_SPAN, SPAN, annotated, name_of, watched
+
+SECONDS = 0.1  # of steps: a short one is recorded several times
+MOST_STEPS = 5
+OTHERWISE = (
+    "its calls differ from step to step (control flow that depends on state or chance); those of one step are shown, "
+    "and its functions are part of the modules that call them"
+)
+
+
+def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None]) -> None:
+    """Records one step of a model and sends it. Raises UsageError if the builder or the inputs are at fault."""
+    if task.settings.worker.threads is not None:
+        torch.set_num_threads(task.settings.worker.threads)
+    device = choose(task.case.device, task.settings.devices)
+    device.open()
+    case = replace(task.case, device=device.name)
+    send(DeviceOpened(device.facts()))
+    send(Environment(of_process(device)))
+    if task.own_dtype:
+        case = replace(case, dtype=_own_dtype(case))
+    dtype = getattr(torch, case.dtype)
+    inputs = CaseData(case).inputs(case.seed)
+    set_turn(case.baseline.name)
+    subject, model = _subject(case, device, dtype, inputs)
+    found = {name: targets(model, replacement) for name, replacement in task.replacements.items()}
+    for replacement in task.replacements.values():
+        module(**{**case.baseline.args, "replace": [replacement]})  # raises what is wrong with it before it is measured
+    step = record(subject.timed(), model, device, dtype, case.mode != "forward", task.folder)
+    send(Recorded(asdict(replace(step, calls=_recognized(step, model, dtype), targets=found))))
+
+
+def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> tuple[Subject, nn.Module]:
+    """The model as it is measured, with inputs of its own, called once: what the first call alone does is no step's.
+
+    Raises UsageError if it has no copy in the dtype, or if the call raises.
+    """
+    where = f"model={described(case.baseline.args['builder'])}"
+    try:
+        bound = bind(case.baseline, device, dtype, case.seed, inputs)
+        assert isinstance(bound.function, nn.Module)  # its builder makes one
+        at = device.torch_device()
+        placed = tree_map(lambda value: own(value, with_gradient=True, device=at), inputs)
+        subject = Subject(case.baseline.name, bound.function, placed, case.mode, case.seed, bound.state)
+        with torch.enable_grad():
+            subject()
+    except UsageError:
+        raise
+    except ModuleError as error:
+        raise UsageError(f"{where}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"{where}: its step raised {type(error).__name__}: {one_line(error)}") from error
+    return subject, bound.function
+
+
+def _recognized(step: Step, model: nn.Module, dtype: torch.dtype) -> list[Call]:
+    """The calls, with the library's operations that compute the same; tried once for all that are alike."""
+    tried: dict[tuple[Any, ...], tuple[str, ...]] = {}
+    calls = []
+    for called in step.calls:
+        key = (called.kind, called.function, called.config, called.signature)
+        if key not in tried:
+            tried[key] = tuple(_same_as(called, step.signatures[called.signature], model, dtype))
+        calls.append(replace(called, known=tried[key]))
+    return calls
+
+
+def _same_as(called: Call, signature: Any, model: nn.Module, dtype: torch.dtype) -> list[str]:
+    if others(signature):
+        return []
+    given = drawn(signature, dtype, torch.Generator().manual_seed(0))
+    if called.kind == MODULE:
+        return known.of_module(model.get_submodule(called.path), given)
+    return known.of_function(called.function, given)
+
+
+def _own_dtype(case: Case) -> str:
+    """The dtype of the model's first parameter with a point; raises UsageError if no case can have it."""
+    model = module(**case.baseline.args)
+    dtypes = [short(value.dtype) for value in model.parameters() if value.is_floating_point()]
+    if dtypes and dtypes[0] not in DTYPES:
+        raise UsageError(
+            f"model={described(case.baseline.args['builder'])}: its parameters are {dtypes[0]}; give dtype=…"
+        )
+    return dtypes[0] if dtypes else case.dtype
+
+
+def record(
+    call: Callable[[], Any], model: nn.Module, device: Device, dtype: torch.dtype, grad: bool, folder: Path
+) -> Step:
+    """Takes the step that `call` makes apart; leaves the trace of it, with its modules, in `folder`."""
+    with tempfile.TemporaryDirectory(prefix="harness-") as temporary, watched(model, dtype) as seen:
+        (first,) = _profile(call, device, grad, Path(temporary), seconds=0.0)
+    with annotated(model):
+        profiles = _profile(call, device, grad, folder, SECONDS)
+    spans = [_span(event, int(event.name.removeprefix(SPAN))) for event in first.annotations(SPAN)]
+    functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
+    placed = [_placed(profile, seen.calls) for profile in profiles]
+    same = all(len(modules) == len(spans) for modules in placed)
+    if same:
+        for profile, modules in zip(profiles, placed, strict=True):
+            modules += aligned(first, spans, functions, profile, list(modules))
+    else:
+        profiles, placed = [first], [spans]
+    timed = any(profile.device for profile in profiles)
+    times = [profile.times(modules) for profile, modules in zip(profiles, placed, strict=True)]
+    calls = [_timed(called, position, [each for each, _ in times], timed) for position, called in enumerate(seen.calls)]
+    outside = [
+        p.span_ns - sum(each.host.values()) + each.host[OUTSIDE] for p, (each, _) in zip(profiles, times, strict=True)
+    ]
+    optimizer = _least_us([each.host[OPTIMIZER] for each, _ in times])
+    return Step(
+        model=name_of(type(model)),
+        dtype=short(dtype),
+        calls=_kept(calls),
+        signatures=seen.signatures,
+        operators=operators(folder, profiles[0], times[0][1], [called.function for called in calls], timed)
+        if same
+        else [],
+        host_us=sum(called.host_us for called in calls) + _least_us(outside) + optimizer,
+        outside_us=_least_us(outside),
+        optimizer_us=optimizer,
+        busy_us=_least_us([profile.busy_ns for profile in profiles]) if timed else None,
+        steps=len(profiles),
+        notes=[] if same else [OTHERWISE],
+    )
+
+
+def _placed(profile: Profile, calls: Sequence[Call]) -> list[Span]:
+    """The spans of modules in a profile; none if they are not those of `calls`."""
+    annotations = profile.annotations(SPAN)
+    modules = [position for position, called in enumerate(calls) if called.kind == MODULE]
+    if [event.name for event in annotations] != [_label(calls[position]) for position in modules]:
+        return []
+    return [_span(event, position) for event, position in zip(annotations, modules, strict=True)]
+
+
+def _profile(call: Callable[[], Any], device: Device, grad: bool, folder: Path, seconds: float) -> list[Profile]:
+    """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments, _ = device.profiler_arguments(folder)
+    start = perf_counter()
+    with torch.profiler.profile(activities=device.activities(), record_shapes=True, **arguments) as profile:
+        for _ in range(MOST_STEPS):
+            with torch.set_grad_enabled(grad), no_garbage_collection(), record_function(trace.CALL):
+                call()
+            device.synchronize()
+            if perf_counter() - start >= seconds:
+                break
+    device.export(profile, folder)
+    return Profile.of(trace.of_export(folder / trace.TRACE))
+
+
+def _span(event: trace.Event, owner: int) -> Span:
+    return Span(event.start, event.end, event.lane, owner)
+
+
+def _label(called: Call) -> str:
+    return f"{SPAN}{called.path} ({called.function.rpartition('.')[2]})"
+
+
+def _timed(called: Call, position: int, times: Sequence[Times], device: bool) -> Call:
+    """A call with the least of its times over the steps: whatever interrupts a call only adds to it."""
+    return replace(
+        called,
+        host_us=_least_us([each.host[position] for each in times]),
+        self_cpu_us=_least_us([each.self_cpu[position] for each in times]),
+        device_us=_least_us([each.device[position] for each in times]) if device else None,
+        operators=times[0].operators[position],
+    )
+
+
+def _least_us(nanoseconds: Sequence[int]) -> float:
+    return min(nanoseconds) / 1e3
+
+
+def _kept(calls: Sequence[Call]) -> list[Call]:
+    """Calls of modules, and those of functions that dispatched something: x.shape is one as well."""
+    kept = [position for position, called in enumerate(calls) if called.kind == MODULE or called.operators]
+    places = {before: after for after, before in enumerate(kept)} | {-1: -1}
+    return [replace(calls[position], parent=places[calls[position].parent]) for position in kept]

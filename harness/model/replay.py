@@ -1,0 +1,58 @@
+"""What the cases of a model run, by the names that their YAML files give: its modules, its inputs, recorded calls."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import Function
+from harness.model.build import build, described
+from harness.model.replace import replaced
+from harness.model.signature import drawn
+
+
+def module(
+    builder: Function, inputs: Function | None = None, path: str = "", replace: Sequence[Mapping[str, Any]] = ()
+) -> nn.Module:
+    """The module at a path in the model that a builder makes, or the model itself, with replacements.
+
+    Weights are those that the builder draws from the present seed. Raises UsageError if the model has no such module,
+    and as `replaced` does.
+    """
+    model = build(builder, inputs, torch.initial_seed()).module
+    try:
+        found = model.get_submodule(path)
+        return replaced(copy.deepcopy(found), replace) if replace else found
+    except AttributeError as error:
+        names = ", ".join(name for name, _ in model.named_children()) or "none"
+        raise UsageError(f"model={described(builder)}: has no module {path} now; at its top: {names}") from error
+
+
+def example(
+    builder: Function, inputs: Function | None = None, *, dtype: torch.dtype, generator: torch.Generator
+) -> tuple[Any, ...] | dict[str, Any]:
+    """The model's example inputs, those with a point in `dtype`; another seed's where the builder draws them."""
+    given = build(builder, inputs, generator.initial_seed()).inputs
+    return _converted(given, dtype)
+
+
+def recorded(call: Any, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...] | dict[str, Any]:
+    """Arguments like those of a recorded call, drawn from the generator."""
+    given = drawn(call, dtype, generator)
+    return given["kwargs"] or given["args"]
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Any:
+    """Every floating-point tensor in `dtype`, at every depth."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(dtype).requires_grad_(value.requires_grad) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: _converted(inner, dtype) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_converted(inner, dtype) for inner in value)
+    return value

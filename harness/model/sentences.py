@@ -1,0 +1,34 @@
+"""Sentences: what a model's analysis says, in words."""
+
+from __future__ import annotations
+
+from harness.model.analysis import Analysis
+from harness.model.groups import Group
+from harness.report import formatting
+
+MOST_BOUNDS = 3  # groups whose bounds are told
+
+
+def sentences(analysis: Analysis) -> list[str]:
+    """What the step takes, how much of it was measured, and what could be gained at most."""
+    step = analysis.recording.step
+    calls = f"{len(step.calls):,} calls of modules and functions"
+    texts = [f"{formatting.percent(analysis.spots.attributed)} of the step is attributed, to {calls}.", *step.notes]
+    if not analysis.ways:
+        return texts
+    row = analysis.ways[0].comparison.baseline_row
+    texts.append(f"As it is, a step takes {formatting.latency(row)}, measured without a profiler.")
+    texts.append(f"Groups with {formatting.percent(analysis.measured_share)} of the step ran as cases of their own.")
+    bounds = [(group, analysis.bound(group)) for group in analysis.spots.shown]
+    known = [(group, value) for group, value in bounds if value is not None]
+    texts += [_bound(group, value) for group, value in sorted(known, key=lambda pair: -pair[1])[:MOST_BOUNDS]]
+    texts += [
+        f"{measured.group.name} has no case: {measured.problem}."
+        for measured in analysis.measured.values()
+        if measured.problem
+    ]
+    return texts
+
+
+def _bound(group: Group, value: float) -> str:
+    return f"If {group.name} cost nothing, a step would be {formatting.digits(value, 3)} times as fast."

@@ -1,0 +1,188 @@
+"""Times: a step's profile, each moment and each operator given to the innermost call that it is part of.
+
+A moment on the host belongs to the call whose own code runs then. A node of the backward pass belongs to the call
+whose operator made it, by autograd's sequence number. Device work belongs to the call of the operator that launched it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.measure import trace
+from harness.measure.attribution import busy_ns, nesting
+from harness.measure.torch_private import ENGINE
+from harness.measure.trace import Event
+
+OUTSIDE = -1  # of every call
+OPTIMIZER = -2
+OPTIMIZER_SPAN = "Optimizer.step#"  # how torch annotates it
+WATCHING = "harness.watching"  # the annotation around what is done to see, which is no part of the step
+
+
+@dataclass
+class Times:
+    """The own times of calls by their position, in nanoseconds; OUTSIDE and OPTIMIZER have positions too."""
+
+    host: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    self_cpu: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    device: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    operators: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # outermost ones
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time on one thread that belongs to a call."""
+
+    start: int
+    end: int
+    lane: Any
+    owner: int
+
+
+class Profile:
+    """The events of one step in a profile, which waits for the device at its end; `until` is the start of the next."""
+
+    def __init__(self, events: Sequence[Event], window: Event, until: float):
+        self.window = window
+        self.device = [event for event in events if event.kind == trace.DEVICE and window.start <= event.start < until]
+        self.host = [
+            event
+            for event in events
+            if event.kind in (trace.OPERATOR, trace.ANNOTATION)
+            and window.start <= event.start < window.end
+            and event is not window
+        ]
+        self.self_ns, self.outermost = nesting(self.host)
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> list[Profile]:
+        """Each of the steps in a profile."""
+        windows = trace.calls(list(events))
+        ends = [*(float(window.start) for window in windows[1:]), math.inf]
+        return [cls(events, window, until) for window, until in zip(windows, ends, strict=True)]
+
+    def annotations(self, prefix: str) -> list[Event]:
+        """The annotations whose names begin so, in the order of their start."""
+        return [event for event in self.host if event.kind == trace.ANNOTATION and event.name.startswith(prefix)]
+
+    def times(self, spans: Sequence[Span]) -> tuple[Times, list[int]]:
+        """Each call's own times, for the spans of calls; and the owner of each of `host`."""
+        forward = list(_owners(self.host, spans))
+        backward = list(self._backward(forward))
+        optimizer = [Span(e.start, e.end, e.lane, OPTIMIZER) for e in self.annotations(OPTIMIZER_SPAN)]
+        everything = [*spans, *backward, *optimizer]
+        owners = list(_owners(self.host, everything))
+        times = Times()
+        for span, own in _own(everything):
+            times.host[span.owner] += own
+        by_id = {}
+        for event, owner, own, outermost in zip(self.host, owners, self.self_ns, self.outermost, strict=True):
+            if event.kind == trace.OPERATOR:
+                by_id[event.id] = owner
+                times.self_cpu[owner] += own
+                times.operators[owner] += outermost
+        for event in self.device:
+            times.device[by_id.get(event.link, OUTSIDE)] += event.duration
+        return times, owners
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which a device runs something; with several devices their times are added up."""
+        lanes: dict[Any, list[Event]] = defaultdict(list)
+        for event in self.device:
+            lanes[event.lane[0]].append(event)
+        return sum(busy_ns(events) for events in lanes.values())
+
+    @property
+    def span_ns(self) -> int:
+        """The time from its start on the host until its work is done, there or on a device."""
+        return max([self.window.end, *(event.end for event in self.device)]) - self.window.start
+
+    def outside_ns(self, times: Times) -> int:
+        """The time from its start to its end in which no call's own code runs, nor an optimizer."""
+        return self.span_ns - sum(own for owner, own in times.host.items() if owner != OUTSIDE)
+
+    def _backward(self, forward: Sequence[int]) -> Iterator[Span]:
+        """The spans of autograd's nodes, each owned by the call that made it: the last operator of its number did."""
+        made = {
+            event.sequence: owner
+            for event, owner in zip(self.host, forward, strict=True)
+            if event.sequence >= 0 and not event.name.startswith(ENGINE)
+            if owner != OUTSIDE
+        }
+        for event in self.host:
+            if event.name.startswith(ENGINE):
+                yield Span(event.start, event.end, event.lane, made.get(event.sequence, OUTSIDE))
+
+
+def aligned(
+    watched: Profile, modules: Sequence[Span], functions: Sequence[Span], plain: Profile, same: Sequence[Span]
+) -> list[Span]:
+    """The spans of functions in a plain profile of a step, whose `same` modules are annotated and no functions.
+
+    The `watched` profile shows both. A module's own code dispatches the same operators in either, so that a function's
+    span is from its first to its last; where it does not, its functions have none.
+    """
+    called = _dispatched(watched, modules)
+    functions_of = dict(zip(map(id, watched.host), _owners(watched.host, functions), strict=True))
+    found = []
+    for owner, events in _dispatched(plain, same).items():
+        others = called.get(owner, [])
+        if [event.name for event in events] != [event.name for event in others]:
+            continue
+        within: dict[int, list[Event]] = defaultdict(list)
+        for event, other in zip(events, others, strict=True):
+            within[functions_of[id(other)]].append(event)
+        within.pop(OUTSIDE, None)
+        found += [Span(first[0].start, max(e.end for e in first), first[0].lane, f) for f, first in within.items()]
+    return found
+
+
+def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Event]]:
+    """The outermost operators that each module's own code dispatches, in their order."""
+    watching = [Span(e.start, e.end, e.lane, OUTSIDE) for e in profile.annotations(WATCHING)]
+    found: dict[int, list[Event]] = defaultdict(list)
+    for event, owner, outermost in zip(
+        profile.host, _owners(profile.host, [*modules, *watching]), profile.outermost, strict=True
+    ):
+        if outermost and owner != OUTSIDE:
+            found[owner].append(event)
+    return found
+
+
+def _owners(events: Sequence[Event], spans: Sequence[Span]) -> Iterator[int]:
+    """The owner of the innermost span around each event, which are ordered by start."""
+    ordered = sorted(spans, key=lambda span: (span.start, -span.end))
+    open_: dict[Any, list[Span]] = defaultdict(list)
+    position = 0
+    for event in events:
+        while position < len(ordered) and ordered[position].start <= event.start:
+            span = ordered[position]
+            stack = open_[span.lane]
+            while stack and stack[-1].end <= span.start:
+                stack.pop()
+            stack.append(span)
+            position += 1
+        stack = open_[event.lane]
+        while stack and stack[-1].end <= event.start:
+            stack.pop()
+        yield stack[-1].owner if stack else OUTSIDE
+
+
+def _own(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Each span's own nanoseconds, without the spans inside it."""
+    ordered = sorted(spans, key=lambda span: (span.start, -span.end))
+    own = [span.end - span.start for span in ordered]
+    open_: dict[Any, list[int]] = defaultdict(list)
+    for position, span in enumerate(ordered):
+        stack = open_[span.lane]
+        while stack and ordered[stack[-1]].end <= span.start:
+            stack.pop()
+        if stack:
+            own[stack[-1]] -= min(span.end, ordered[stack[-1]].end) - span.start
+        stack.append(position)
+    yield from zip(ordered, own, strict=True)

@@ -1,0 +1,142 @@
+"""Verification: replacements put into the model, each alone and all together, and decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.configuration.errors import CaseError
+from harness.model.analysis import Analysis, Way
+from harness.model.decide import Decision, decide
+from harness.model.measure import run
+from harness.model.predict import Saving, saving, speedup
+from harness.model.replacements import COMPILE, Replacement
+from harness.model.step import MODULE
+from harness.model.whole import AS_IS, COMPILED
+
+TOGETHER = "all together"
+WHOLE = "compiled whole"
+
+
+def verify(analysis: Analysis) -> None:
+    """Measures whole models with what is asked for and what won in its group's case, and decides."""
+    replacements = [*analysis.asked.replacements, *_winners(analysis)]
+    as_built = _whole(analysis, AS_IS, replacements)
+    if as_built is None:
+        return
+    analysis.ways.append(as_built)
+    compiled = as_built.comparison.entries.get(COMPILED)
+    if compiled is not None and compiled.host.verdict == "faster" and replacements:
+        lasting = [replacement for replacement in replacements if replacement.by != COMPILE]
+        way = _whole(analysis, COMPILED, lasting)
+        analysis.ways += [] if way is None else [way]
+    analysis.decisions = _decisions(analysis, replacements)
+
+
+def _whole(analysis: Analysis, base: str, replacements: Sequence[Replacement]) -> Way | None:
+    """The whole model with each replacement and with all of them, beside `base`; None if it could not be measured."""
+    asked = analysis.asked
+    as_it_is = asked.model.as_it_is()
+    compiled: dict[str, Any] = {} if base == AS_IS else {"compile": {}}
+    variants = {base: {**as_it_is, **compiled}}
+    if base == AS_IS:
+        variants[COMPILED] = {**as_it_is, "compile": {}}
+    together = _compatible(analysis, replacements)
+    sets = {replacement.name: [replacement] for replacement in replacements}
+    if len(together) > 1:
+        sets[TOGETHER] = together
+    for name, chosen in sets.items():
+        replace = [replacement.plain for replacement in chosen]
+        variants[name] = {**as_it_is, "args": {**as_it_is["args"], "replace": replace}, **compiled}
+    folder = asked.folder / ("whole" if base == AS_IS else f"whole_{base}")
+    try:
+        comparison = run(analysis, asked.model.operation(variants), analysis.command, folder)
+    except CaseError as error:
+        analysis.warnings.append(f"the whole model could not be measured: {error}")
+        analysis.failed = True
+        return None
+    return Way(base, comparison, folder.name)
+
+
+def _winners(analysis: Analysis) -> list[Replacement]:
+    """The fastest variant of each group that is worth putting into the model, and can be."""
+    found = []
+    own = {replacement.name for replacement in analysis.asked.replacements}
+    for measured in analysis.measured.values():
+        group, comparison = measured.group, measured.comparison
+        if comparison is None or group.first.kind != MODULE or not group.paths[0]:
+            continue
+        rows = [row for row in comparison.rows if row["verdict"] == "faster" and not _is_own(row["variant"], own)]
+        best = max(rows, key=lambda row: row["speedup"], default=None)
+        if best is not None and group.share * (1 - 1 / best["speedup"]) >= comparison.settings.min_effect:
+            found.append(Replacement(f"{best['variant']} {group.name}", _by(best["variant"]), at=group.paths))
+    return found
+
+
+def _is_own(variant: str, own: set[str]) -> bool:
+    return variant in own or variant.removesuffix(f"_{COMPILED}") in own
+
+
+def _by(variant: str) -> str:
+    """What a variant of a group's case puts in a module's place."""
+    operation, _, name = variant.rpartition("_")
+    return COMPILE if variant == COMPILED else f"variants.{operation}.{name}"
+
+
+def _compatible(analysis: Analysis, replacements: Sequence[Replacement]) -> list[Replacement]:
+    """Those that can be put in together: of two that replace the same module, or one inside it, the first."""
+    taken: list[str] = []
+    chosen = []
+    for replacement in replacements:
+        paths = replacement.at or analysis.recording.step.targets[replacement.name]
+        if not any(_overlap(path, other) for path in paths for other in taken):
+            taken += paths
+            chosen.append(replacement)
+    return chosen
+
+
+def _overlap(left: str, right: str) -> bool:
+    return f"{left}.".startswith(f"{right}.") or f"{right}.".startswith(f"{left}.")
+
+
+def _decisions(analysis: Analysis, replacements: Sequence[Replacement]) -> list[Decision]:
+    decisions = []
+    first, way = analysis.ways[0], analysis.ways[-1]
+    for replacement in replacements:
+        at = way if replacement.name in way.comparison.entries else first
+        savings = _savings(analysis, replacement, at)
+        names = " + ".join(group.name for group in analysis.groups_of(replacement))
+        decisions += _decided(at, replacement.name, names, savings)
+    each = [_savings(analysis, replacement, way) for replacement in _compatible(analysis, replacements)]
+    known = None if None in each else [part for parts in each for part in parts or ()]
+    decisions += _decided(way, TOGETHER, "", known)
+    compiled = first.comparison.entries.get(COMPILED)
+    if compiled is not None:
+        decisions.append(decide(WHOLE, "", None, compiled, first.comparison.baseline))
+    return decisions
+
+
+def _decided(way: Way, name: str, group: str, savings: list[Saving] | None) -> list[Decision]:
+    entry, base = way.comparison.entries.get(name), way.comparison.entries[way.base]
+    if entry is None:
+        return []
+    predicted = None if not savings or base.latency is None else speedup(base.latency, savings)
+    return [decide(name, group, predicted, entry, base)]
+
+
+def _savings(analysis: Analysis, replacement: Replacement, way: Way) -> list[Saving] | None:
+    """What a replacement saves in each of its groups, each run alone in the same way; None if one is not known."""
+    found = []
+    for group in analysis.groups_of(replacement):
+        measured = analysis.measured.get(group.name)
+        if measured is None or measured.comparison is None:
+            return None
+        name = replacement.name if replacement.of else replacement.name.partition(" ")[0]
+        base = AS_IS
+        if way.base == COMPILED and f"{name}_{COMPILED}" in measured.comparison.entries:
+            base, name = COMPILED, f"{name}_{COMPILED}"
+        saved = saving(group, measured.comparison, base, name)
+        if saved is None:
+            return None
+        found.append(saved)
+    return found

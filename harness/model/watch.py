@@ -1,0 +1,163 @@
+"""Watching a step: hooks on every module and on torch's functions, which say who calls what with which arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.profiler import record_function
+
+from harness.model.signature import signature, with_values
+from harness.model.step import FUNCTION, MODULE, Call
+from harness.model.times import WATCHING
+
+SPAN = "module "  # how the annotation around a module's call begins
+FUNCTION_SPAN = "function "
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The calls of one step, in the order of their start, and the different signatures that they had."""
+
+    calls: list[Call]
+    signatures: list[Any]
+
+
+def name_of(kind: type) -> str:
+    """`torch.nn.modules.linear.Linear` as people import it: `torch.nn.Linear`."""
+    if kind.__module__.startswith("torch.nn.modules.") and getattr(nn, kind.__name__, None) is kind:
+        return f"torch.nn.{kind.__name__}"
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@contextlib.contextmanager
+def annotated(model: nn.Module) -> Iterator[None]:
+    """Each module's call within is an annotation in a profile: `module layers.0.mlp (MLP)`."""
+    open_: list[Any] = []
+
+    def enter(label: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            span = record_function(label)
+            span.__enter__()
+            open_.append(span)
+
+        return hook
+
+    def leave(module: nn.Module, args: Any, output: Any) -> None:
+        open_.pop().__exit__(None, None, None)
+
+    with _hooked(model, lambda path, module: enter(f"{SPAN}{path} ({type(module).__name__})"), leave):
+        yield
+
+
+@contextlib.contextmanager
+def watched(model: nn.Module, dtype: torch.dtype) -> Iterator[Seen]:
+    """Fills a Seen with the calls within; `dtype` is the step's own, which signatures do not repeat."""
+    watcher = _Watcher(model, dtype)
+    with _hooked(model, watcher.entered, watcher.left), watcher:
+        yield watcher.seen
+
+
+class _Watcher(TorchFunctionMode):
+    """Sees calls of modules by hooks, and calls of torch's functions by being in between."""
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype):
+        super().__init__()
+        self.seen = Seen([], [])
+        self._dtype = dtype
+        self._known: dict[str, int] = {}  # positions of signatures by their text
+        self._stack: list[tuple[int, Any]] = []  # module calls that are open: position and annotation
+        self._watching = False  # what is done to see is not seen
+        self._configs: dict[int, str] = {}
+
+    def entered(self, path: str, module: nn.Module) -> Callable[..., None]:
+        self._configs[id(module)] = _config(module)
+
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            given = _given(module, args, kwargs)
+            position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
+            span = record_function(f"{SPAN}{position}")
+            span.__enter__()
+            self._stack.append((position, span))
+
+        return hook
+
+    def left(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._stack.pop()[1].__exit__(None, None, None)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        if self._watching or not self._stack or name in ("__get__", "__set__", "__delete__"):
+            return function(*args, **kwargs)
+        path = self.seen.calls[self._stack[-1][0]].path
+        given = {"args": tuple(args), "kwargs": dict(kwargs)}
+        position = self._add(FUNCTION, resolve_name(function) or _dotted(function), path, given, "")
+        with record_function(f"{FUNCTION_SPAN}{position}"):
+            return function(*args, **kwargs)
+
+    def _add(self, kind: str, function: str, path: str, given: dict[str, Any], config: str) -> int:
+        self._watching = True
+        with record_function(WATCHING):
+            plain = signature(given, self._dtype)
+            key = json.dumps([function, plain])
+            if key not in self._known:
+                self._known[key] = len(self.seen.signatures)
+                self.seen.signatures.append(with_values(given, plain))
+        self._watching = False
+        parent = self._stack[-1][0] if self._stack else -1
+        self.seen.calls.append(Call(kind, function, path, parent, self._known[key], config))
+        return len(self.seen.calls) - 1
+
+
+@contextlib.contextmanager
+def _hooked(
+    model: nn.Module, enter: Callable[[str, nn.Module], Callable[..., None]], leave: Callable[..., None]
+) -> Iterator[None]:
+    """Hooks that run before all others of a module, and after them."""
+    handles = []
+    try:
+        for path, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(enter(path, module), prepend=True, with_kwargs=True))
+            handles.append(module.register_forward_hook(leave, always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _config(module: nn.Module) -> str:
+    """A digest of what sets a module's calls apart from those of another of its class."""
+    shapes = [(name, tuple(value.shape)) for name, value in module.named_parameters()]
+    return hashlib.sha256(f"{module!r} {shapes} {module.training}".encode()).hexdigest()[:16]
+
+
+def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What a module is called with; all of it by name if any of it is, and has one."""
+    names = _names(type(module).forward)
+    if kwargs and len(args) <= len(names):
+        return {"args": (), "kwargs": {**dict(zip(names, args, strict=False)), **kwargs}}
+    return {"args": tuple(args), "kwargs": dict(kwargs)}
+
+
+@functools.cache
+def _names(forward: Callable[..., Any]) -> list[str]:
+    """The names of the positional arguments of a class's forward."""
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return []
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+
+
+def _dotted(function: Any) -> str:
+    return f"{getattr(function, '__module__', None) or 'torch'}.{getattr(function, '__qualname__', repr(function))}"

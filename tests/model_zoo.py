@@ -1,0 +1,134 @@
+"""Models for tests: small ones of our own, and real ones built from configurations, with random weights."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# torchvision's CUDA build does not load beside torch's CPU build, and cannot be imported for lack of these operators,
+# which no model here calls
+with contextlib.suppress(RuntimeError):
+    for name in ("nms", "qnms"):
+        torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+HIDDEN = 64
+
+
+class MyRMSNorm(nn.Module):
+    """RMSNorm by hand, as models have it."""
+
+    def __init__(self, hidden: int, eps: float = 1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(hidden) + 0.5)
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class Block(nn.Module):
+    """A norm, two linear layers, and code of its own between them."""
+
+    def __init__(self, hidden: int):
+        super().__init__()
+        self.norm = MyRMSNorm(hidden)
+        self.up = nn.Linear(hidden, 4 * hidden)
+        self.down = nn.Linear(4 * hidden, hidden)
+
+    def forward(self, x: Tensor, *, scale: float = 1.0) -> Tensor:
+        return x + scale * self.down(torch.softmax(self.up(self.norm(x)), dim=-1))
+
+
+class Net(nn.Module):
+    """An embedding, blocks that are called by keyword, and a head."""
+
+    def __init__(self, hidden: int = HIDDEN, blocks: int = 2):
+        super().__init__()
+        self.embed = nn.Embedding(32, hidden)
+        self.blocks = nn.ModuleList(Block(hidden) for _ in range(blocks))
+        self.head = nn.Linear(hidden, 32)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x, scale=0.5)
+        return self.head(x)
+
+
+def net() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Net(), (torch.randint(32, (2, 16)),)
+
+
+def net_alone() -> nn.Module:
+    return Net()
+
+
+def tokens() -> dict[str, Tensor]:
+    return {"tokens": torch.randint(32, (2, 16))}
+
+
+class FusedNorm(nn.Module):
+    """The same, by torch's own kernel."""
+
+    def __init__(self, module: MyRMSNorm):
+        super().__init__()
+        self.weight, self.eps = module.weight, module.eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.rms_norm(x, x.shape[-1:], self.weight, self.eps)
+
+
+def fused_norm(x: Tensor, module: MyRMSNorm) -> Tensor:
+    return torch.rms_norm(x, x.shape[-1:], module.weight, module.eps)
+
+
+def wrong_norm(module: MyRMSNorm, x: Tensor) -> Tensor:
+    return 1.05 * fused_norm(x, module)
+
+
+def raising(x: Tensor) -> Tensor:
+    raise ValueError("no such norm")
+
+
+def llama(hidden: int = HIDDEN, layers: int = 2, seq: int = 32) -> tuple[nn.Module, dict[str, Any]]:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=256, hidden_size=hidden, intermediate_size=3 * hidden, num_hidden_layers=layers,
+        num_attention_heads=4, num_key_value_heads=2, use_cache=False,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval(), {"input_ids": torch.randint(256, (1, seq))}
+
+
+def bert(hidden: int = HIDDEN, layers: int = 2, seq: int = 32) -> tuple[nn.Module, dict[str, Any]]:
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        vocab_size=256, hidden_size=hidden, intermediate_size=4 * hidden, num_hidden_layers=layers,
+        num_attention_heads=4,
+    )  # fmt: skip
+    mask = torch.ones(1, seq, dtype=torch.int64)
+    return BertModel(config).eval(), {"input_ids": torch.randint(256, (1, seq)), "attention_mask": mask}
+
+
+def resnet() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    from torchvision.models import resnet18
+
+    return resnet18().eval(), (torch.randn(1, 3, 64, 64),)
+
+
+class Broken(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        raise RuntimeError("not today")
+
+
+def misfit() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Net(), (torch.randint(32, (2, 16)), 3)
+
+
+def unnamed() -> tuple[nn.Module, int]:
+    return Net(), 3

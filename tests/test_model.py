@@ -1,0 +1,135 @@
+"""`python -m harness.model`: from a model's builder to hot spots, cases and decisions, and its errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli import QUICK, Ran, in_process, strict_json, table
+from conftest import Shared
+
+OPTIONS = ("device=cpu", "worker.threads=1", "lock=none", *QUICK)
+NORM = "of: model_zoo.MyRMSNorm"
+VARIANTS = "variants=[as_is,rmsnorm_fused,FusedNorm,wrong_norm,raising]"
+BY = [f"{{{NORM}, by: model_zoo.{name}}}" for name in ("FusedNorm", "wrong_norm", "raising")]
+REPLACE = f"replace=[{','.join(BY)}]"
+HOTSPOTS = "group module function shapes dtype count self_cpu_us device_time_us share case".split()
+DECISIONS = (
+    "replacement group predicted_speedup predicted_lo predicted_hi measured_speedup measured_lo measured_hi "
+    "status decision reason"
+).split()
+
+
+def model(*arguments: str, cwd: Path) -> Ran:
+    return in_process(*arguments, *OPTIONS, cwd=cwd, module="harness.model")
+
+
+@pytest.fixture(scope="module")
+def job(shared: Shared) -> Ran:
+    """The small model, with three replacements of its norms: a right one, a wrong one, and one that raises."""
+    return shared("model", lambda folder: model("model_zoo.net", VARIANTS, REPLACE, cwd=folder))
+
+
+def folder_of(ran: Ran) -> Path:
+    return ran.cwd / ran.folder
+
+
+def test_it_leaves_what_the_contract_says(job: Ran) -> None:
+    folder = folder_of(job)
+    assert job.status == 1, job.err  # a replacement is wrong, one fails
+    assert (folder / "hotspots.csv").read_text().splitlines()[0].split(",") == HOTSPOTS
+    assert (folder / "decision.csv").read_text().splitlines()[0].split(",") == DECISIONS
+    content = strict_json(folder / "model.json")
+    assert content["schema_version"] == 1
+    assert content["model"] == {"builder": "model_zoo.net", "class": "model_zoo.Net"}
+    assert content["command"].startswith("python -m harness.model model_zoo.net 'variants=")
+    assert (folder / "traces" / "step" / "trace.json").is_file()
+
+
+def test_hot_spots_name_groups_places_and_cases(job: Ran) -> None:
+    rows = {row["group"]: row for row in table(folder_of(job) / "hotspots.csv")}
+    assert sum(float(row["share"]) for row in rows.values()) == pytest.approx(1, abs=0.01)
+    norm = rows["MyRMSNorm_2x16x64"]
+    assert (norm["module"], norm["function"], norm["count"]) == ("blocks.*.norm", "model_zoo.MyRMSNorm", "2")
+    assert (norm["shapes"], norm["dtype"], norm["device_time_us"]) == ("2x16x64", "float32", "")
+    assert norm["case"] == "cases/MyRMSNorm_2x16x64"
+    assert "MyRMSNorm_2x16x64" in job.out
+
+
+def test_every_group_that_costs_something_ran_alone(job: Ran) -> None:
+    content = strict_json(folder_of(job) / "model.json")
+    assert content["measured_share"] == pytest.approx(
+        sum(group["share"] for group in content["groups"] if group["shown"] and group["case"])
+    )
+    (norm,) = [group for group in content["groups"] if group["name"] == "MyRMSNorm_2x16x64"]
+    assert [row["variant"] for row in norm["rows"]] == ["as_is", "rmsnorm_fused", "FusedNorm", "wrong_norm", "raising"]
+    assert norm["known"] == ["rmsnorm"]
+    assert norm["bound"] > 1
+    assert all(group["problem"] is None for group in content["groups"])
+
+
+def test_replacements_are_decided_on(job: Ran) -> None:
+    rows = {row["replacement"]: row for row in table(folder_of(job) / "decision.csv")}
+    right, wrong, raising = rows["FusedNorm"], rows["wrong_norm"], rows["raising"]
+    assert {right["group"], wrong["group"], raising["group"]} == {"MyRMSNorm_2x16x64"}
+    assert (right["status"], right["decision"]) == ("ok", "unclear")  # of one process
+    assert float(right["predicted_lo"]) <= float(right["predicted_speedup"]) <= float(right["predicted_hi"])
+    assert float(right["measured_lo"]) <= float(right["measured_speedup"]) <= float(right["measured_hi"])
+    assert "a step takes" in right["reason"]
+    assert (wrong["status"], wrong["decision"]) == ("wrong", "do not use")
+    assert "differs from the float64 reference" in wrong["reason"]
+    assert (raising["status"], raising["decision"], raising["measured_speedup"]) == ("failed", "do not use", "")
+    assert "ValueError: no such norm" in raising["reason"]
+
+
+def test_a_case_runs_alone_later(job: Ran) -> None:
+    """By its YAML file, as its comment says, in another dtype and mode as well."""
+    folder = job.folder / "cases"
+    path = folder_of(job) / "cases" / "op" / "MyRMSNorm_2x16x64.yaml"
+    assert "op=MyRMSNorm_2x16x64 dtype=float32 mode=forward device=cpu" in path.read_text()
+    options = ("dtype=float64", "mode=forward_backward", *OPTIONS)
+    ran = in_process(
+        "--config-dir", str(folder), f"op={path.stem}", *options, "variants=[as_is,rmsnorm_fused]", cwd=job.cwd
+    )
+    assert ran.status == 0, ran.err
+    assert ran.rows["rmsnorm_fused"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("builder", "arguments", "reason"),
+    [
+        ("model_zoo.nothing", (), "model=model_zoo.nothing: model_zoo has no nothing; it has: "),
+        ("model_zoo.net_alone", (), "gives a module without inputs"),
+        ("model_zoo.tokens", (), "returned a dict; expected a module and its example inputs"),
+        ("model_zoo.fused_norm", (), "asks for x, module"),
+        ("model_zoo.Broken", ("--inputs", "model_zoo.tokens"), "raised RuntimeError: not today"),
+        ("model_zoo.net_alone", ("--inputs", "model_zoo.nets"), "--inputs=model_zoo.nets: model_zoo has no nets"),
+        ("model_zoo.net", ("mode=backward",), "mode=backward: unknown"),
+        ("model_zoo.net", ("dtype=float23",), "dtype=float23: unknown"),
+        ("model_zoo.net", ("op=rmsnorm",), "op=rmsnorm: not for a model"),
+        ("model_zoo.net", ("replace=[{of: torch.nn.Conv2d, by: model_zoo.FusedNorm}]",), "the model has none"),
+        ("model_zoo.net", ("replace=[{of: torch.nn.Linear}]",), "replace.by=None: expected a dotted path"),
+        ("model_zoo.net", ("latency.second=1",), "latency.second: no such key"),
+        ("model_zoo.net", ("device",), "device: expected KEY=VALUE"),
+        ("model_zoo.misfit", (), "model=model_zoo.misfit: its step raised TypeError: Net.forward() takes 2"),
+        ("model_zoo.unnamed", (), "gives a int as inputs"),
+    ],
+)
+def test_errors_are_one_line(builder: str, arguments: tuple[str, ...], reason: str, tmp_path: Path) -> None:
+    ran = model(builder, *arguments, "--hotspots", cwd=tmp_path)
+    assert ran.status == 2, ran.err
+    assert reason in ran.error
+    assert not ran.out
+
+
+def test_inputs_come_from_a_function_and_may_be_named(tmp_path: Path) -> None:
+    ran = model("model_zoo.Net", "--inputs", "model_zoo.tokens", "--hotspots", "dtype=bfloat16", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    rows = {row["group"]: row for row in table(folder_of(ran) / "hotspots.csv")}
+    assert rows["MyRMSNorm_2x16x64"]["dtype"] == "bfloat16"
+
+
+def test_a_folder_that_holds_results_is_refused(job: Ran) -> None:
+    ran = model("model_zoo.net", f"hydra.run.dir={job.folder}", cwd=job.cwd)
+    assert ran.status == 2
+    assert "holds earlier results" in ran.error

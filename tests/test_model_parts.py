@@ -1,0 +1,266 @@
+"""Parts of the way from a model to a decision, by themselves: signatures, predictions, replacements."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import model_zoo
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from harness.configuration.errors import UsageError
+from harness.model import known, plain
+from harness.model.predict import Saving, speedup
+from harness.model.replace import replaced
+from harness.model.replacements import parse
+from harness.model.signature import drawn, signature, with_values
+from harness.results.statistics import Interval
+
+
+def again(value: Any, dtype: torch.dtype = torch.float32) -> Any:
+    """A value that is drawn like another, through JSON."""
+    written = json.loads(json.dumps(with_values(value, signature(value, dtype))))
+    return drawn(written, dtype, torch.Generator().manual_seed(1))
+
+
+def test_shapes_strides_dtypes_and_gradients_are_drawn_again() -> None:
+    values = {
+        "plain": torch.randn(2, 3),
+        "strided": torch.randn(3, 4).t(),
+        "sliced": torch.randn(8, 8)[2:4, ::2],
+        "expanded": torch.randn(1, 3).expand(4, 3),
+        "half": torch.randn(4).half(),
+        "grad": torch.randn(4, requires_grad=True),
+        "scalar": torch.tensor(2.5),
+        "empty": torch.empty(0, 3),
+    }
+    for name, drawn_again in again(values).items():
+        value = values[name]
+        assert drawn_again.shape == value.shape, name
+        assert drawn_again.stride() == value.stride(), name
+        assert drawn_again.dtype == value.dtype, name
+        assert drawn_again.requires_grad == value.requires_grad, name
+
+
+def test_values_that_decide_are_kept_and_others_are_drawn() -> None:
+    indices = torch.randint(1000, (64,))
+    mask = torch.full((8, 8), -math.inf).triu(1)
+    assert torch.equal(again(indices), indices)
+    assert torch.equal(again(mask), mask)
+    chosen = torch.rand(5) > 0.5
+    assert torch.equal(again(chosen), chosen)
+    positive = torch.rand(1000) + 3
+    drawn_again = again(positive)
+    assert not torch.equal(drawn_again, positive)
+    assert drawn_again.min() >= positive.min() and drawn_again.max() <= positive.max()
+    large = torch.randint(7, (200_000,))
+    assert not torch.equal(again(large), large)
+    assert set(again(large).unique().tolist()) <= set(range(7))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        ),
+        max_leaves=10,
+    )
+)
+def test_plain_values_come_back_as_they_were(value: Any) -> None:
+    assert again(value) == value
+
+
+def test_what_is_no_plain_value_is_named() -> None:
+    written = signature({"cache": object(), "x": torch.randn(2), "kind": torch.float16}, torch.float32)
+    assert plain.others(written) == ["builtins.object"]
+    assert plain.shapes(written) == "2"
+    with pytest.raises(ValueError, match=r"builtins\.object"):
+        drawn(written, torch.float32, torch.Generator())
+    assert drawn(signature(torch.float16, torch.float32), torch.float32, torch.Generator()) is torch.float16
+
+
+def test_a_dtype_that_is_the_steps_own_follows_the_case() -> None:
+    written = signature([torch.randn(2), torch.randn(2).double()], torch.float32)
+    first, second = drawn(written, torch.bfloat16, torch.Generator())
+    assert (first.dtype, second.dtype) == (torch.bfloat16, torch.float64)
+
+
+# Predictions
+
+
+def saved(value: float, half: float = 0.0, context: float = 1.0) -> Saving:
+    return Saving(Interval(value, value - half, value + half), context)
+
+
+def test_a_prediction_is_the_steps_time_less_what_is_saved() -> None:
+    step = Interval(10.0, 10.0, 10.0)
+    assert speedup(step, [saved(2.0), saved(3.0)]).value == pytest.approx(2.0)
+    assert speedup(step, [saved(-10.0)]).value == pytest.approx(0.5)
+    assert speedup(step, []) == Interval(1.0, 1.0, 1.0)
+    assert speedup(step, [saved(20.0)]).value == pytest.approx(100)  # nothing would be left
+
+
+def test_a_predictions_interval_carries_those_of_its_parts() -> None:
+    exact = speedup(Interval(10.0, 10.0, 10.0), [saved(2.0, 0.3), saved(1.0, 0.4)])
+    assert exact.low == pytest.approx(10 / (10 - 2.5))  # the root of the squares' sum is 0.5
+    assert exact.high == pytest.approx(10 / (10 - 3.5))
+    rough = speedup(Interval(10.0, 9.0, 11.0), [saved(2.0, 0.3), saved(1.0, 0.4)])
+    assert rough.low < exact.low and rough.high > exact.high
+    within = speedup(Interval(10.0, 10.0, 10.0), [saved(2.0, context=1.5)])
+    assert (within.low, within.high) == (pytest.approx(10 / 8), pytest.approx(10 / 7))
+    slower = speedup(Interval(10.0, 10.0, 10.0), [saved(-2.0, context=1.5)])
+    assert (slower.low, slower.high) == (pytest.approx(10 / 13), pytest.approx(10 / 12))
+
+
+# Replacements
+
+
+def made(of: str, by: str) -> nn.Module:
+    torch.manual_seed(0)
+    return replaced(model_zoo.Net(), [{"of": of, "by": by}])
+
+
+@pytest.mark.parametrize("by", ["model_zoo.FusedNorm", "model_zoo.fused_norm", "variants.rmsnorm.fused"])
+def test_a_replacement_computes_with_the_weights_of_the_old_module(by: str) -> None:
+    torch.manual_seed(0)
+    model, tokens = model_zoo.Net(), torch.randint(32, (2, 16))
+    expected = model(tokens)
+    new = made("model_zoo.MyRMSNorm", by)
+    assert torch.allclose(new(tokens), expected, atol=1e-5)
+    assert list(new.state_dict()) == list(model.state_dict())
+    assert all(value.requires_grad for value in new.parameters())
+
+
+class Linear(nn.Module):
+    """A linear layer whose constructor takes what torch's takes."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(out_features, in_features))
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.weight, self.bias)
+
+
+class Wide(nn.Module):
+    """A constructor that asks for what no linear layer has."""
+
+    def __init__(self, in_features: int, blocks: int):
+        super().__init__()
+
+
+class Other(nn.Module):
+    """Other parameters."""
+
+    def __init__(self, in_features: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(in_features))
+
+
+def test_constructors_get_what_the_old_module_has() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4, bias=False)).eval()
+    model[0].weight.requires_grad_(False)
+    model.tied = model[1].weight
+    x = torch.randn(2, 4)
+    expected = model(x)
+    new = replaced(model, [{"of": "torch.nn.Linear", "by": f"{__name__}.Linear"}])
+    assert [type(module) for module in new] == [Linear, Linear]
+    assert torch.equal(new(x), expected)
+    assert new.tied is new[1].weight
+    assert not new[0].weight.requires_grad and not new[0].training
+
+
+@pytest.mark.parametrize(
+    ("of", "by", "reason"),
+    [
+        ("torch.nn.Conv2d", "model_zoo.FusedNorm", "the model has none; it has: model_zoo.Block"),
+        ("torch.nn.linear", "model_zoo.FusedNorm", "torch.nn has no linear; did you mean"),
+        ("torch.nn.functional.silu", "model_zoo.FusedNorm", "not a class of modules"),
+        ("torch.nn.Linear", "model_zoo.nothing", "model_zoo has no nothing"),
+        ("torch.nn.Linear", f"{__name__}.Wide", "asks for blocks, which torch.nn.Linear has no attribute of"),
+        ("torch.nn.Linear", f"{__name__}.Other", "has no scale of its shape"),
+    ],
+)
+def test_what_does_not_fit_is_refused(of: str, by: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        made(of, by)
+    assert reason in str(refused.value)
+    assert str(refused.value).startswith("replace")
+
+
+def test_a_module_at_two_places_is_replaced_by_one() -> None:
+    model = nn.ModuleList([nn.Linear(4, 4)] * 2)
+    new = replaced(model, [{"of": "torch.nn.Linear", "by": f"{__name__}.Linear"}])
+    assert new[0] is new[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("x", "expected a list"),
+        (["x"], "expected a mapping in a list"),
+        ([{"of": "a"}], "replace.by=None: expected a dotted path"),
+        ([{"of": "a", "with": "b"}], "replace=with: unknown"),
+        ([{"of": 1, "by": "b"}], "replace.of=1: expected"),
+    ],
+)
+def test_replace_is_checked(value: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse(value)
+
+
+def test_replacements_have_names_of_their_own() -> None:
+    both = [{"of": "a.A", "by": "p.new"}, {"of": "b.B", "by": "q.new"}, {"of": "b.B", "by": "r.new"}]
+    assert [each.name for each in parse(both)] == ["new", "new for B", "new for B 3"]
+
+
+# The library's operations
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "operations"),
+    [
+        (nn.RMSNorm(8, eps=1e-5), (torch.randn(4, 8),), ["rmsnorm"]),
+        (nn.RMSNorm(8), (torch.randn(4, 8),), ["rmsnorm"]),
+        (nn.LayerNorm(8, eps=1e-3), (torch.randn(4, 8),), ["layernorm"]),
+        (nn.LayerNorm((4, 8)), (torch.randn(2, 4, 8),), []),
+        (nn.GELU(approximate="tanh"), (torch.randn(64),), ["gelu"]),
+        (nn.GELU(), (torch.randn(64),), []),
+        (nn.Softmax(dim=-1), (torch.randn(4, 8),), ["softmax"]),
+        (nn.Softmax(dim=0), (torch.randn(4, 8),), []),
+        (nn.CrossEntropyLoss(), (torch.randn(4, 8), torch.randint(8, (4,))), ["cross_entropy"]),
+        (nn.CrossEntropyLoss(reduction="sum"), (torch.randn(4, 8), torch.randint(8, (4,))), []),
+        (nn.Linear(8, 8), (torch.randn(4, 8),), []),
+    ],
+)
+def test_modules_are_known_by_what_they_compute(module: nn.Module, inputs: Any, operations: list[str]) -> None:
+    assert known.of_module(module, {"args": inputs, "kwargs": {}}) == operations
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs", "operations"),
+    [
+        ("torch.softmax", (torch.randn(4, 8), -1), {}, ["softmax"]),
+        ("torch.nn.functional.softmax", (torch.randn(4, 8),), {"dim": 0}, []),
+        ("torch.nn.functional.gelu", (torch.randn(64),), {"approximate": "tanh"}, ["gelu"]),
+        ("torch.nn.functional.gelu", (torch.randn(64),), {}, []),
+        ("torch.nn.functional.layer_norm", (torch.randn(4, 8), (8,), torch.rand(8), torch.rand(8), 1e-3), {},
+         ["layernorm"]),
+        ("torch.nn.functional.scaled_dot_product_attention", tuple(torch.randn(1, 2, 8, 4) for _ in range(3)),
+         {"is_causal": True}, ["attention"]),
+        ("torch.nn.functional.scaled_dot_product_attention", tuple(torch.randn(1, 2, 8, 4) for _ in range(3)), {}, []),
+    ],
+)  # fmt: skip
+def test_functions_are_known_by_what_they_compute(name: str, args: Any, kwargs: Any, operations: list[str]) -> None:
+    assert known.of_function(name, {"args": args, "kwargs": kwargs}) == operations

@@ -1,0 +1,168 @@
+"""A step taken apart: its calls, the time of each, groups and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import model_zoo
+import pytest
+import torch
+from torch import nn
+
+from harness.devices.cpu import Cpu
+from harness.model.groups import OWN, PYTHON, HotSpots, pattern
+from harness.model.record import record
+from harness.model.step import FUNCTION, MODULE, Step
+
+
+def step_of(model: nn.Module, inputs: Any, folder: Path, backward: bool = False) -> Step:
+    """A step of a model, recorded in this process."""
+
+    def call() -> Any:
+        output = model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+        if backward:
+            first = next(value for value in (output.values() if isinstance(output, dict) else [output]))
+            parameters = [value for value in model.parameters() if value.requires_grad]
+            torch.autograd.grad(first.sum(), parameters, allow_unused=True)
+
+    with torch.set_grad_enabled(backward):
+        call()
+    return record(call, model, Cpu(None), torch.float32, backward, folder)
+
+
+def of_net(folder: Path, backward: bool = False) -> HotSpots:
+    torch.manual_seed(0)
+    model, inputs = model_zoo.net()
+    return HotSpots(step_of(model, inputs, folder, backward))
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "training"])
+def test_all_of_a_step_is_given_to_calls_once(tmp_path: Path, backward: bool) -> None:
+    spots = of_net(tmp_path, backward)
+    step = spots.step
+    parts = [call.host_us for call in step.calls]
+    assert min(parts) >= 0
+    assert sum(parts) + step.outside_us + step.optimizer_us == pytest.approx(step.host_us)
+    assert sum(row.share for row in spots.rows) == pytest.approx(1, abs=0.01)
+    assert (tmp_path / "trace.json").is_file()
+
+
+def test_calls_are_grouped_by_what_they_are(tmp_path: Path) -> None:
+    groups = of_net(tmp_path).groups
+    norm = groups["MyRMSNorm_2x16x64"]
+    assert (norm.count, norm.where, norm.first.function) == (2, "blocks.*.norm", "model_zoo.MyRMSNorm")
+    linear = {group.where: group.count for name, group in groups.items() if name.startswith("Linear")}
+    assert linear == {"blocks.*.up": 2, "blocks.*.down": 2, "head": 1}  # alike in their inputs' shape, not in weights
+    softmax = groups["softmax_2x16x256"]
+    assert (softmax.first.kind, softmax.first.function, softmax.count) == (FUNCTION, "torch.softmax", 2)
+    assert softmax.where == "blocks.*"
+    assert groups["Block_2x16x64"].signature["dict"]["kwargs"]["dict"]["scale"] == 0.5
+
+
+def test_levels_do_not_count_twice_and_own_code_has_rows(tmp_path: Path) -> None:
+    spots = of_net(tmp_path)
+    shown = {position for group in spots.shown for position in group.calls}
+    for position in shown:
+        parent = spots.step.calls[position].parent
+        while parent >= 0:
+            assert parent not in shown
+            parent = spots.step.calls[parent].parent
+    names = [row.group for row in spots.rows]
+    assert f"Net, {OWN}" in names
+    assert PYTHON in names
+    assert len(names) == len(set(names))
+
+
+def test_the_backward_pass_belongs_to_the_modules_whose_operators_made_it(tmp_path: Path) -> None:
+    """A linear layer's backward pass is two matrix products to the forward's one."""
+    forward, both = (of_net(tmp_path / name, backward).groups for name, backward in (("f", False), ("b", True)))
+    for name in ("Linear_2x16x64", "Linear_2x16x256", "MyRMSNorm_2x16x64"):
+        assert sum(both[name].calls) == sum(forward[name].calls)  # the same calls
+        assert both[name].self_cpu_us > 1.5 * forward[name].self_cpu_us
+
+
+def test_operators_are_listed_with_what_they_were_given(tmp_path: Path) -> None:
+    rows = of_net(tmp_path).step.operators
+    (softmax,) = [row for row in rows if row.operator == "aten::softmax"]
+    assert (softmax.caller, softmax.shapes, softmax.dtypes.split(", ")[0]) == (
+        "torch.softmax",
+        "[2, 16, 256], [], []",
+        "float",
+    )
+    assert softmax.calls == 2
+    assert softmax.self_cpu_us > 0
+
+
+class Deciding(nn.Module):
+    """Does something else in every call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        for layer in self.layers[: 1 + self.calls]:
+            x = layer(x)
+        return x
+
+
+def test_a_step_that_changes_is_told(tmp_path: Path) -> None:
+    step = step_of(Deciding(), (torch.randn(2, 8),), tmp_path)
+    assert "differ from step to step" in step.notes[0]
+    assert sum(call.host_us for call in step.calls) + step.outside_us == pytest.approx(step.host_us)
+
+
+class Shared(nn.Module):
+    """One module at two places, called four times; another is called by its forward alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.second = self.first
+        self.silent = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            x = self.second(self.first(x))
+        return self.silent.forward(x)
+
+
+def test_shared_modules_and_hooks_are_counted(tmp_path: Path) -> None:
+    model = Shared()
+    seen = []
+    model.first.register_forward_hook(lambda module, args, output: seen.append(output))
+    groups = HotSpots(step_of(model, (torch.randn(2, 8),), tmp_path)).groups
+    assert groups["Linear_2x8"].count == 4
+    assert groups["linear_2x8"].count == 5  # the functions in them, and the one that is called by its forward
+    assert seen
+    assert not model.first._forward_pre_hooks
+
+
+def test_patterns_of_paths() -> None:
+    assert pattern(["layers.0.norm", "layers.1.norm"]) == "layers.*.norm"
+    assert pattern(["layers.0.q", "layers.1.q", "layers.0.k", "layers.1.k"]) == "layers.*.{q,k}"
+    assert pattern(["layers.3.norm"]) == "layers.3.norm"
+    assert pattern([""]) == "(the model)"
+    assert pattern(["a.0.0", "a.0.1"]) == "a.0.*"
+    assert pattern(["a", "b.c", "d.e", "f.g"]) == "a, b.c, 2 more"
+
+
+@pytest.mark.parametrize(
+    ("make", "backward"),
+    [
+        pytest.param(make, backward, marks=[] if make is model_zoo.llama and backward else [pytest.mark.slow])
+        for make in (model_zoo.llama, model_zoo.bert, model_zoo.resnet)
+        for backward in (False, True)
+    ],
+)
+def test_real_models_are_attributed(make: Callable[[], Any], backward: bool, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    model, inputs = make()
+    spots = HotSpots(step_of(model, inputs, tmp_path, backward))
+    assert 0.95 <= spots.attributed <= 1.01
+    assert not spots.step.notes
+    assert {call.kind for call in spots.step.calls} == {MODULE, FUNCTION}
