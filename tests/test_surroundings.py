@@ -37,25 +37,32 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     for path in (cwd, temporary):
         path.mkdir()
     (cwd / "own.py").write_text(OWN)
+    # The folder's name is printed, and cannot be written in ASCII
+    run_dir = "hydra.run.dir='größe/run'"
     variables = [f"worker.env.{value}" for value in ("A=true", "B=1e5", "C=1_000", "D=null", "E=null")]
-    arguments = ["variants=[naive,own]", "+op.variants.own.fn=own.fast", "seed=18446744073709551615", *variables]
-    # The folder's name stands in a table, and cannot be written in ASCII
+    arguments = [
+        "variants=[naive,own]",
+        "+op.variants.own.fn=own.fast",
+        "seed=18446744073709551615",
+        *variables,
+        run_dir,
+    ]
     return run(*arguments, *ONE, cwd=cwd, TMPDIR=str(temporary), PYTHONIOENCODING="ascii", E="of the shell")
 
 
 def test_an_odd_folder_and_environment_change_nothing(odd: Ran) -> None:
     assert odd.status == 0, odd.err
-    folder = next(odd.cwd.glob("outputs/*/*"))
+    folder = odd.cwd / "größe" / "run"
     rows = {row["variant"]: row for row in table(folder / "comparison.csv")}
     assert {name: row["status"] for name, row in rows.items()} == {"naive": "ok", "own": "ok"}
     for name in rows:
         assert strict_json(folder / "traces" / name / "trace.json")["traceEvents"]
     assert strict_json(folder / "results.json")["case"]["seed"] == 2**64 - 1
-    assert "gr??e" in odd.out
+    assert "Results: gr??e/run" in odd.out
 
 
 def test_variables_reach_the_worker_as_they_are_written(odd: Ran) -> None:
-    log = next(odd.cwd.glob("outputs/*/*/worker.log")).read_text()
+    log = (odd.cwd / "größe" / "run" / "worker.log").read_text()
     assert str({"A": "true", "B": "1e5", "C": "1_000", "D": None, "E": None}) in log
 
 
