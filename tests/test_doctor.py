@@ -37,7 +37,7 @@ def test_a_healthy_core_is_opened_and_profiled(tmp_path: Path) -> None:
     assert "neuron is here\n" in good
     assert "neuron opens: name Trainium2 (simulated)" in good
     assert "the profiler reports device time: 391.4 µs for one addition" in good
-    assert "neuron-explorer is here" in good
+    assert "neuron-ls is here\nneuron-explorer is here" in good
     assert lines(ran, "UNFIT") == []
     assert "USDT" not in ran.err
 
@@ -59,7 +59,7 @@ def test_a_capture_that_fails_is_found_by_trying_it(tmp_path: Path) -> None:
 def test_a_held_core_is_distinguished_from_a_package_that_fails(tmp_path: Path) -> None:
     (held,) = lines(checked(on_core(cwd=tmp_path, module="harness.doctor", busy=True), 1), "UNFIT")
     assert "in use by another process" in held
-    assert "neuron-ls shows which process holds a core" in held
+    assert "neuron-ls shows which process holds a core: end the process that holds it" in held
     (fails,) = lines(checked(on_core(cwd=tmp_path, module="harness.doctor", broken=True), 1), "UNFIT")
     assert "torch_neuronx does not load, and torch with it: libnrt.so.1" in fails
 

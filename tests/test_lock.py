@@ -75,6 +75,16 @@ def test_a_second_run_is_refused_in_a_line_if_asked_to_fail(folder: Path) -> Non
     assert f"another run is measuring on the host now (process {os.getpid()}, a test)" in ran.error
 
 
+def test_on_neuron_it_says_that_the_whole_instance_is_taken(folder: Path) -> None:
+    """By a run on another core too, which the lock does not tell apart."""
+    neuron = device("neuron", library())
+    with (
+        lock.hold(NEURON, "fail", "NEURON_RT_VISIBLE_CORES=4"),
+        pytest.raises(CaseError, match=r"one run at a time on an instance, whatever core it takes: .*; lock=wait"),
+    ):
+        lock.hold(neuron.scopes(), "fail", "NEURON_RT_VISIBLE_CORES=0", neuron.alone).__enter__()
+
+
 def test_a_folder_that_is_missing_is_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "absent" / "deeper"))
     with lock.hold(CPU, "fail", "a run"):

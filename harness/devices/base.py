@@ -78,6 +78,7 @@ class Device:
     order: int  # the place in which `device=auto` looks for it; the lowest that is there is taken
     package: str | None = None  # what is installed for this device alone, in addition to torch
     accelerator = True  # has a clock and memory of its own, and runs asynchronously to the host
+    alone = ""  # why no other run may measure meanwhile, if there is more to it than the host's load
     start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
     failures_linger = False  # what failed in a process may make the next operation of that process fail as well
     failed_compiles_cached = False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import setting, valid
-from harness.devices import neuron_artefacts, neuron_compiles, neuron_explorer
+from harness.devices import neuron_artefacts, neuron_compiles, neuron_explorer, neuron_ls
 from harness.devices.base import TRACE, Capture, Device, Summary
 from harness.devices.neuron_config import accepted, known_modes
 from harness.devices.neuron_package import absent, mismatch, version
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from harness.configuration.operation import Variant
 
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")
-HELD = "neuron-ls shows which process holds a core: end it, or choose another core by NEURON_RT_VISIBLE_CORES"
+HELD = "end the process that holds it, or choose another core by NEURON_RT_VISIBLE_CORES"
+DISPATCH = "dispatch from several busy cores of an instance slows small shapes, 8 to 11 times as a third party measured"
 EAGER = "a graph that fails is run eagerly under the compiled name, without a warning"
 PERMISSION = "TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION"
 FALLBACK = "fallback_execution"  # an option of torch.compile's back end
@@ -64,6 +65,7 @@ class Neuron(Device):
     name = "neuron"
     order = 10
     package = "torch_neuronx"
+    alone = "one run at a time on an instance, whatever core it takes: cores that dispatch side by side slow each other"
     failed_compiles_cached = True
     failures_linger = True  # a compile that failed leaves an error that the next operation raises
     start_method = "spawn"  # importing torch loads the runtime: a core must not be opened before a fork
@@ -99,12 +101,16 @@ class Neuron(Device):
             for variant in variants
             if variant.compile and (variant.compile.get("options") or {}).get(FALLBACK)
         ]
-        return [*super().preflight(environment, variants), *mismatch(), *options]
+        others = [
+            Finding(f"{neuron_ls.PROGRAM} lists {holder}", DISPATCH, "measure when it has ended", unfit=False)
+            for holder in neuron_ls.others()
+        ]
+        return [*super().preflight(environment, variants), *mismatch(), *options, *others]
 
     def tools(self) -> list[Tool]:
         remedy = "install aws-neuronx-tools, and put /opt/aws/neuron/bin on the PATH"
         return [
-            Tool("neuron-ls", "which cores there are, and who holds them, cannot be listed", remedy),
+            Tool(neuron_ls.PROGRAM, "which cores there are, and who holds them, cannot be listed", remedy),
             Tool(
                 neuron_explorer.PROGRAM,
                 "engine activity stays out of the tables, and captures cannot be viewed here",
@@ -153,7 +159,9 @@ class Neuron(Device):
             torch.empty(1, device=self.torch_device())  # a runtime that is lazy opens the core here
             self.synchronize()
         except RuntimeError as error:
-            raise UsageError(f"device=neuron: the NeuronCore does not open: {one_line(error)}; {HELD}") from error
+            seen = "; ".join(map(str, neuron_ls.others())) or f"{neuron_ls.PROGRAM} shows which process holds a core"
+            why = f"device=neuron: the NeuronCore does not open: {one_line(error)}"
+            raise UsageError(f"{why}; {seen}: {HELD}") from error
 
     def limits(self) -> list[str]:
         package = importlib.import_module("torch_neuronx")

@@ -22,12 +22,13 @@ _announced: set[str] = set()  # scopes for which this process has printed that i
 
 
 @contextlib.contextmanager
-def hold(scopes: Iterable[str], policy: str, run: str) -> Iterator[None]:
+def hold(scopes: Iterable[str], policy: str, run: str, why: str = "") -> Iterator[None]:
     """Holds all `scopes` (the host, a device), while other runs of this user on this machine wait for them.
 
     `policy`: `wait` for a run that holds one now, `fail`, or `none` to take no lock. `run` describes this run to those
-    that wait for it. Scopes are taken in the order of their names, so that no two runs wait for each other. Raises
-    CaseError if another run holds one and the policy is to fail, and if there is no folder for locks.
+    that wait for it, and `why` is the reason that it gives if it has to wait itself. Scopes are taken in the order of
+    their names, so that no two runs wait for each other. Raises CaseError if another run holds one and the policy is to
+    fail, and if there is no folder for locks.
     """
     if policy == "none":
         yield
@@ -35,18 +36,19 @@ def hold(scopes: Iterable[str], policy: str, run: str) -> Iterator[None]:
     folder = _folder()
     with contextlib.ExitStack() as held:
         for scope in sorted(scopes):
-            held.enter_context(_held(folder, scope, policy, run))
+            held.enter_context(_held(folder, scope, policy, run, why))
         yield
 
 
 @contextlib.contextmanager
-def _held(folder: Path, scope: str, policy: str, run: str) -> Iterator[None]:
+def _held(folder: Path, scope: str, policy: str, run: str, why: str) -> Iterator[None]:
     lock = FileLock(folder / f"{scope}.lock")
     holder = folder / f"{scope}.holder"
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        busy = f"another run is measuring on the {scope} now{_by(holder)}"
+        reason = f": {why}" if why else ""
+        busy = f"another run is measuring on the {scope} now{_by(holder)}{reason}"
         if policy == "fail":
             raise CaseError(f"{busy}; lock=wait waits for it to end") from error
         if scope not in _announced:  # once, not in every case of a sweep

@@ -40,8 +40,10 @@ def run_case(
     CaseError as `measure` does, and OSError if a file cannot be written.
     """
     threading.Thread(target=_import, args=(["scipy.stats", *report_modules],), daemon=True).start()
-    scopes = {scope for device in devices.candidates(case.device, settings.devices) for scope in device.scopes()}
-    with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}"):
+    candidates = devices.candidates(case.device, settings.devices)
+    scopes = {scope for device in candidates for scope in device.scopes()}
+    why = next((device.alone for device in candidates if device.alone), "")
+    with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}", why):
         with progress as show:
             outcome = measure(case, settings, folder, show)
         comparison = Comparison(storage.document(case, config, command, outcome))
