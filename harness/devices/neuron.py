@@ -282,5 +282,6 @@ class Neuron(Device):
             "name": str(properties.name),
             "total_memory_bytes": int(properties.total_memory),
             "torch_neuronx": version(),
+            "nki": version("nki"),
             "logical_core_config": os.environ.get("NEURON_LOGICAL_NC_CONFIG"),
         }

@@ -35,10 +35,10 @@ def absent() -> str | None:
     return None
 
 
-def version() -> str:
-    """Of torch-neuronx, as its metadata give it."""
+def version(package: str = "torch-neuronx") -> str:
+    """Of a package, as its metadata give it."""
     try:
-        return importlib.metadata.version("torch-neuronx")
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "of unknown version"
 
