@@ -142,5 +142,5 @@ def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> Non
 
 def _legend(operators: Sequence[Row], key: str, fills: Mapping[str, Fill]) -> list[Patch]:
     others = {row["operator"] for row in operators if row[key]} - set(fills)
-    rest = [Patch(facecolor=style.OTHER, label=f"{len(others)} others")] if others else []
+    rest = [Patch(facecolor=style.OTHER, label=f"{len(others)} other{'s' * (len(others) > 1)}")] if others else []
     return style.legend_of(fills) + rest
