@@ -99,6 +99,16 @@ def test_closed_streams_change_nothing(
         assert len(list(tmp_path.glob("outputs/*/*/sweep.csv"))) == ("-m" in arguments)
 
 
+def test_processes_that_are_started_have_the_streams_that_were_closed() -> None:
+    """Else a file of theirs takes the number, and is written over when they send their output elsewhere."""
+    look = "import os; [os.fstat(number) for number in range(3)]"
+    start = f"open_streams(); sys.exit(subprocess.run([sys.executable, '-c', '{look}']).returncode)"
+    program = f"import subprocess, sys; from harness.configuration.command_line import open_streams; {start}"
+    closed = 'exec "$0" -c "$1" <&- >&- 2>&-'
+    done = subprocess.run(["/bin/sh", "-c", closed, sys.executable, program], cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
 def test_hydras_flags_are_read_where_argparse_refuses_a_help_that_is_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
