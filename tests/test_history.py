@@ -88,7 +88,7 @@ def test_slower_code_is_found_with_its_commit(slower: Path, tmp_path: Path) -> N
     assert all(float(row["change"]) == pytest.approx(1.1, rel=0.02) for row in changed)
     wrong = [row for row in rows if row["change"] and row["measure"] == "status"]
     assert [(row["variant"], row["status"], row["value"], row["commit"]) for row in wrong] == [
-        ("compiled", "wrong", "0.0", synthetic_runs.commit(30))
+        ("compiled", "wrong", "0", synthetic_runs.commit(30))
     ]
     first, second = (line for line in ran.out.splitlines() if "2026-01" in line and "│" in line)
     assert "broken" in first and "softmax" in first

@@ -61,17 +61,17 @@ def of_groups(groups: Sequence[Group]) -> Iterator[str]:
 
 def distinct(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """Runs without those that are equal in time and figures to an earlier one; and a notice of these."""
-    seen: dict[tuple, Run] = {}
-    again = []
+    seen: dict[tuple, list[Run]] = defaultdict(list)
+    kept: list[Run] = []
+    again: list[Run] = []
     for run in runs:
-        latencies = tuple(sorted((name, str(result.figures)) for name, result in run.results.items()))
-        other = seen.setdefault((run.case, run.machine, run.time, latencies), run)
-        if other is not run:
-            again.append(run)
+        alike = seen[run.case, run.machine, run.time]
+        (again if any(other.results == run.results for other in alike) else kept).append(run)
+        alike.append(run)
     if not again:
-        return list(runs), []
+        return kept, []
     examples = formatting.some([words.safe(run.name, 200) for run in again], NAMED)
-    return list(seen.values()), [f"{_count(len(again), 'run')} stand in several files, and count once: {examples}"]
+    return kept, [f"{_count(len(again), 'run')} stand in several files, and count once: {examples}"]
 
 
 def renamed(runs: Sequence[Run], names: Mapping[str, str]) -> list[Run]:

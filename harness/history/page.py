@@ -22,7 +22,7 @@ from harness.history.pivot import Pivot
 from harness.history.record import MEASURES, Figure
 from harness.history.series import Group, differing
 from harness.results.measurement import OK
-from harness.results.storage import atomic, strict
+from harness.results.storage import atomic
 
 FILE = "index.html"
 HERE = Path(__file__).with_name("templates")
@@ -163,7 +163,7 @@ def _link(folder: Path, page: str | None) -> str | None:
 
 def _embedded(content: Any) -> Markup:
     """JSON that stands within a script element, whatever its texts hold."""
-    text = json.dumps(strict(content), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
@@ -43,21 +43,54 @@ class Result(NamedTuple):
     figures: Mapping[str, Figure]  # by measure; only of a variant that is right, as declared
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What many runs share: the case, and all that it was measured on and under."""
+
+    case: CaseKey
+    baseline: str
+    machine: str  # CPU, cores and accelerator: runs on two hosts that are equal in these make one series
+    conditions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plain: Sequence[Any]) -> Setup:
+        """The setup from the plain values that `read` returned."""
+        (op, dims, *rest), baseline, machine, conditions = plain
+        return cls(CaseKey(op, tuple((name, size) for name, size in dims), *rest), baseline, machine, conditions)
+
+
+@dataclass(frozen=True, eq=False)
 class Run:
     """One case as one run measured it."""
 
     name: str  # its file, or BRANCH:file
     page: str | None  # its report.html
+    setup: Setup
     time: float  # seconds since 1970
     clock: str | None  # what is wrong with the time that it gives
     commit: str | None
     changed: bool  # whether files of the commit were changed
-    machine: str  # CPU, cores and accelerator: runs on two hosts that are equal in these make one series
-    case: CaseKey
-    baseline: str
-    conditions: Mapping[str, str]
     results: Mapping[str, Result]  # by variant
+
+    @property
+    def case(self) -> CaseKey:
+        """The case that was measured."""
+        return self.setup.case
+
+    @property
+    def baseline(self) -> str:
+        """The variant that others were compared with."""
+        return self.setup.baseline
+
+    @property
+    def machine(self) -> str:
+        """What it was measured on."""
+        return self.setup.machine
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """What it was measured under."""
+        return self.setup.conditions
 
     @property
     def host(self) -> str | None:
@@ -66,9 +99,9 @@ class Run:
 
     def renamed(self, names: Mapping[str, str]) -> Run:
         """The same with other names of variants; a variant keeps its name if another one has the new name."""
-        if not names.keys() & self.results.keys():
-            return self
         new = {old: name for old, name in names.items() if old in self.results and name not in self.results}
+        if not new:
+            return self
 
         def now(name: str) -> str:
             return new.get(name, name)
@@ -77,71 +110,58 @@ class Run:
             found = next((old for old in new if key.startswith(f"{CONFIGURED}{old}.")), None)
             return key if found is None else f"{CONFIGURED}{new[found]}{key[len(CONFIGURED) + len(found) :]}"
 
+        known = {key_now(key): value for key, value in self.conditions.items()}
         return replace(
             self,
-            baseline=now(self.baseline),
+            setup=replace(self.setup, baseline=now(self.baseline), conditions=known),
             results={now(name): result._replace(variant=now(name)) for name, result in self.results.items()},
-            conditions={key_now(key): value for key, value in self.conditions.items()},
         )
 
     @classmethod
-    def of(cls, name: str, page: str | None, plain: Mapping[str, Any], conditions: Mapping[str, str]) -> Run:
-        """The run that `read` has read, from the plain values that it returned."""
-        case = plain["case"]
-        results = [Result(*values) for values in plain["results"]]
-        return cls(
-            name=name,
-            page=page,
-            time=plain["time"],
-            clock=plain["clock"],
-            commit=plain["commit"],
-            changed=plain["changed"],
-            machine=plain["machine"],
-            case=CaseKey(case[0], tuple((dim, size) for dim, size in case[1]), *case[2:]),
-            baseline=plain["baseline"],
-            conditions=conditions,
-            results={result.variant: result for result in results},
-        )
+    def of(cls, name: str, page: str | None, setup: Setup, plain: Sequence[Any]) -> Run:
+        """The run from the plain values that `read` returned."""
+        time, clock, commit, changed, results = plain
+        made = {
+            variant: Result(
+                variant, status, reason, {key: known for key, known in zip(MEASURES, figures, strict=True) if known}
+            )
+            for variant, status, reason, *figures in results
+        }
+        return cls(name, page, setup, time, clock, commit, changed, made)
 
 
-def read(content: bytes) -> tuple[dict[str, Any], dict[str, str]]:
-    """A results.json as the plain values that a history keeps, and its conditions.
+def read(content: bytes) -> tuple[list[Any], list[Any]]:
+    """A results.json as the plain values of a setup, and of a run.
 
     Raises UsageError if it is damaged, of another schema version, not whole, or without samples.
     """
     document = storage.parsed(content, storage.SCHEMA_VERSION)
     try:
-        plain = _plain(document), conditions.of(document)
+        return _setup(document), _run(document)
     except UsageError:
         raise
     except Exception as error:  # a file that anyone may have written
         raise UsageError(f"not the whole results of a run ({type(error).__name__}: {one_line(error)})") from error
-    return plain
 
 
-def _plain(document: Document) -> dict[str, Any]:
-    comparison = Comparison(document)
-    case, key = comparison.case, comparison.key
-    time, clock = _time(document)
-    commit = document.get("commit") or {}
-    entries = comparison.entries.values()
+def _setup(document: Document) -> list[Any]:
+    key = CaseKey.of(document["case"])
+    case = [key.op, key.dims, key.dtype, key.mode, key.device]
+    return [case, document["case"]["baseline"], _machine(document), conditions.of(document)]
+
+
+def _run(document: Document) -> list[Any]:
+    entries = Comparison(document).entries.values()
     if not document["samples"]["rows"] and any(entry.measurement.status in (OK, DEGRADED) for entry in entries):
         raise UsageError("holds no samples")
     figures = {entry.name: _figures(entry) for entry in entries}
-    _add_ratios(figures, case["baseline"])
+    _add_ratios(figures, document["case"]["baseline"])
+    commit = document.get("commit") or {}
     results = [
-        (entry.name, entry.measurement.status, entry.measurement.reason, figures[entry.name]) for entry in entries
+        [entry.name, entry.measurement.status, entry.measurement.reason, *map(figures[entry.name].get, MEASURES)]
+        for entry in entries
     ]
-    return {
-        "time": time,
-        "clock": clock,
-        "commit": commit.get("id"),
-        "changed": bool(commit.get("changed")),
-        "machine": _machine(document),
-        "case": [key.op, key.dims, key.dtype, key.mode, key.device],
-        "baseline": case["baseline"],
-        "results": results,
-    }
+    return [*_time(document), commit.get("id"), bool(commit.get("changed")), results]
 
 
 def _figures(entry: Entry) -> dict[str, Figure]:

@@ -25,7 +25,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -83,15 +84,18 @@ def largest(values: np.ndarray) -> np.ndarray:
     return np.max([_statistics(sums, starts, length).max(axis=(-2, -1)) for starts, length in intervals], axis=0)
 
 
-def seeds(runs: int) -> Iterator[tuple[np.ndarray, int]]:
+@lru_cache(maxsize=256)
+def seeds(runs: int) -> tuple[tuple[np.ndarray, int], ...]:
     """The seeded intervals of a series, the shortest first: the first runs of those of a length, and this length."""
     lengths = [2 * SHORTEST]
     while lengths[-1] < runs:
         lengths.append(min(int(np.ceil(lengths[-1] * DECAY)), runs))
-    for length in lengths:
-        if length <= runs:
-            count = 2 * -(-runs // length) - 1
-            yield np.unique(np.linspace(0, runs - length, count).astype(int)), length
+    return tuple((_starts(runs, length), length) for length in lengths if length <= runs)
+
+
+def _starts(runs: int, length: int) -> np.ndarray:
+    """The first runs of intervals of a length that cover a series and overlap by a half."""
+    return np.unique(np.linspace(0, runs - length, 2 * -(-runs // length) - 1).astype(int))
 
 
 def _search(values: np.ndarray, start: int, deviation: float, limit: float) -> list[int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from harness import results
 from harness.configuration.errors import UsageError
 from harness.history import record, sources
-from harness.history.record import Run
+from harness.history.record import Run, Setup
 from harness.history.sources import Source
 from harness.results.storage import strict
 
@@ -28,11 +28,11 @@ KEPT = 1024  # files after which what was read is kept, whatever comes
 SNIFFED = 4096  # bytes in which results show what they are
 TABLES = """
     CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, state TEXT, content TEXT);
-    CREATE TABLE IF NOT EXISTS contents (content TEXT PRIMARY KEY, conditions TEXT, plain TEXT);
-    CREATE TABLE IF NOT EXISTS conditions (digest TEXT PRIMARY KEY, plain TEXT);
+    CREATE TABLE IF NOT EXISTS contents (content TEXT PRIMARY KEY, setup TEXT, plain TEXT);
+    CREATE TABLE IF NOT EXISTS setups (setup TEXT PRIMARY KEY, plain TEXT);
 """
 
-Looked = tuple[str | None, str | None, str]  # the digest of a content's conditions, these, and its record or problem
+Looked = tuple[str | None, str | None, str]  # the digest of a content's setup, that, and its run or problem
 
 
 @dataclass
@@ -98,9 +98,10 @@ class Store:
                 fresh[key] = content, source.expected
             if source.blob is None:
                 self.database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (source.name, source.state, key))
-        for key, (digest, conditions, plain) in zip(fresh, _looked(list(fresh.values())), strict=True):
+        for key, (digest, setup, plain) in zip(fresh, _looked(list(fresh.values())), strict=True):
             self.database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (key, digest, plain))
-            self.database.execute("INSERT OR IGNORE INTO conditions VALUES (?, ?)", (digest, conditions))
+            if digest is not None:
+                self.database.execute("INSERT OR IGNORE INTO setups VALUES (?, ?)", (digest, setup))
         self.database.commit()
         contents |= fresh.keys()
         reading.new += len(fresh)
@@ -111,23 +112,24 @@ class Store:
         wanted = set(keys.values())
         rows = [row for row in self.database.execute("SELECT * FROM contents") if row[0] in wanted]
         plains = json.loads(f"[{','.join(plain for _, _, plain in rows)}]")
-        contents = {row[0]: (row[1], plain) for row, plain in zip(rows, plains, strict=True)}
-        conditions = {
-            digest: json.loads(plain) for digest, plain in self.database.execute("SELECT * FROM conditions") if digest
+        contents = {key: (digest, plain) for (key, digest, _), plain in zip(rows, plains, strict=True)}
+        setups = {
+            digest: Setup.of(json.loads(plain)) for digest, plain in self.database.execute("SELECT * FROM setups")
         }
         seen: set[str] = set()
         for source in listed:
-            if source.name not in keys:
+            key = keys.get(source.name)
+            if key is None:
                 continue
-            digest, plain = contents[keys[source.name]]
-            if isinstance(plain, str):
+            digest, plain = contents[key]
+            if digest is None:
                 if source.expected or plain:
                     reading.problems.append((source.name, plain or "holds no results"))
-            elif keys[source.name] in seen:
+            elif key in seen:
                 reading.copies.append(source.name)
             else:
-                seen.add(keys[source.name])
-                reading.runs.append(Run.of(source.name, source.page, plain, conditions[digest]))
+                seen.add(key)
+                reading.runs.append(Run.of(source.name, source.page, setups[digest], plain))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -137,7 +139,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         database = sqlite3.connect(path, timeout=60)
         try:
             if database.execute("PRAGMA user_version").fetchone()[0] not in (0, version):
-                for table in ("files", "contents", "conditions"):
+                for table in ("files", "contents", "setups"):
                     database.execute(f"DROP TABLE IF EXISTS {table}")
             database.executescript(TABLES)
             database.execute(f"PRAGMA user_version = {version}")
@@ -192,8 +194,8 @@ def _look(content: bytes, expected: bool) -> Looked:
     if not expected and b'"schema_version"' not in content[:SNIFFED]:
         return None, None, json.dumps("")
     try:
-        plain, conditions = record.read(content)
+        setup, run = record.read(content)
     except UsageError as error:
         return None, None, json.dumps(str(error))
-    text = json.dumps(conditions, sort_keys=True)
-    return _object_name(text.encode()), text, json.dumps(strict(plain))
+    text = json.dumps(strict(setup), sort_keys=True)
+    return _object_name(text.encode()), text, json.dumps(strict(run))

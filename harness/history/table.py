@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from harness.history.changes import STATUS, Change
-from harness.history.record import MEASURES, Figure, Run
+from harness.history.record import MEASURES
 from harness.history.series import Group
 from harness.results import storage
 from harness.results.measurement import OK
 
 FILE = "series.csv"
+UNKNOWN = (None, None, None)  # a figure
 COLUMNS = {
     "op": "the operation",
     "variant": "the variant",
@@ -37,12 +39,15 @@ COLUMNS = {
 
 
 def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change]) -> None:
-    """Writes series.csv into a folder."""
-    storage.write_table(folder / FILE, list(COLUMNS), list(rows(groups, changes)))
+    """Writes series.csv into a folder; an unknown value is an empty cell."""
+    with storage.atomic(folder / FILE) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(_rows(groups, changes))
 
 
-def rows(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
-    """The rows, by case and machine, variant, measure and time."""
+def _rows(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[Sequence[Any]]:
+    """The rows, by case and machine, variant, measure and time; the values are in the order of COLUMNS."""
     changed = {(id(change.group), change.variant, change.measure, change.place): change for change in changes}
     for group in groups:
         times = [datetime.fromtimestamp(run.time, timezone.utc).isoformat(timespec="seconds") for run in group.runs]
@@ -55,39 +60,18 @@ def rows(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[dict[st
                     if result is None:
                         continue
                     change = changed.get((id(group), variant, measure, place))
-                    right = float(result.status == OK)
-                    figure = (right, None, None) if measure == STATUS else result.figures.get(measure)
-                    yield {
-                        **_described(group, run, variant),
-                        "time": times[place],
-                        **_values(figure),
-                        "change": None if change is None else change.ratio.value if change.ratio else right,
-                        "cause": change.cause if change else None,
-                        "measure": measure,
-                        "status": result.status,
-                        "reason": change.reason if change else result.reason,
-                    }
+                    right = int(result.status == OK)
+                    figure = (right, None, None) if measure == STATUS else result.figures.get(measure, UNKNOWN)
+                    by = None if change is None else change.ratio.value if change.ratio else right
+                    cause, reason = (change.cause, change.reason) if change else (None, result.reason)
+                    described = group.case.op, variant, group.title, times[place], run.commit
+                    yield *described, *figure, by, cause, measure, result.status, reason, group.machine, run.name
 
 
 def documentation() -> str:
     """The table of docs/history.md."""
     lines = [f"| `{name}` | {meaning} |" for name, meaning in COLUMNS.items()]
     return "\n".join(["| column | meaning |", "|---|---|", *lines])
-
-
-def _described(group: Group, run: Run, variant: str) -> dict[str, Any]:
-    return {
-        "op": group.case.op,
-        "variant": variant,
-        "case": group.title,
-        "commit": run.commit,
-        "machine": group.machine,
-        "run": run.name,
-    }
-
-
-def _values(figure: Figure | None) -> dict[str, float | None]:
-    return dict(zip(("value", "lo", "hi"), figure or (None, None, None), strict=True))
 
 
 if __name__ == "__main__":

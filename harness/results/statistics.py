@@ -244,8 +244,14 @@ def _estimate(logs: Groups, confidence: float) -> tuple[float, float]:
 
 def _within_error(logs: Groups) -> float:
     """Standard error of the mean of medians if all processes were alike, from the interquartile ranges."""
-    variances = [np.pi / 2 * (np.subtract(*np.percentile(log, (75, 25))) / 1.349) ** 2 / len(log) for log in logs]
+    variances = [np.pi / 2 * (_interquartile_range(log) / 1.349) ** 2 / len(log) for log in logs]
     return float(np.sqrt(sum(variances))) / len(logs)
+
+
+def _interquartile_range(values: np.ndarray) -> float:
+    """As np.percentile gives it, which takes eight times as long for a few values."""
+    low, high = np.interp([0.25 * (len(values) - 1), 0.75 * (len(values) - 1)], np.arange(len(values)), np.sort(values))
+    return float(high - low)
 
 
 def _around(centre: float, half_width: float) -> Interval:
