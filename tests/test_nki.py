@@ -35,7 +35,7 @@ def named(**kernels: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def forward(shared: Shared) -> Ran:
-    """One run of everything that a kernel may be."""
+    """One run of everything that a kernel may be, on a logical core of two physical ones."""
     variants = named(
         kernel=KERNEL,
         on_two=f"{KERNEL}, grid: 2",
@@ -50,7 +50,8 @@ def forward(shared: Shared) -> Ran:
         faulty="nki_kernels.faulty",
         faulty_compiled="nki_kernels.faulty, compile: true",
     )
-    return shared("nki-forward", lambda folder: on_core(*variants, cwd=folder, costs={"nki::rms_norm_kernel": 210.5}))
+    switches = {"costs": {"nki::rms_norm_kernel": 210.5}, "NEURON_LOGICAL_NC_CONFIG": "2"}
+    return shared("nki-forward", lambda folder: on_core(*variants, cwd=folder, **switches))
 
 
 RIGHT = ("naive", "compiled", "nki", "nki_compiled", "kernel", "on_two", "kernel_compiled")
@@ -69,8 +70,9 @@ def test_a_kernel_is_one_execution_of_its_own_cost_and_part_of_a_compiled_graph(
         assert (row["operator_calls"], row["device_executions"]) == ("1", "1")
         assert float(row["device_time_us"]) == pytest.approx(210.5, abs=0.001)
         assert float(forward.operators[name]["nki::rms_norm_kernel"]["device_time_us"]) == pytest.approx(210.5)
-        ran = [event["name"] for event in trace(forward, name) if event["name"].startswith("nc_exec_running")]
-        assert set(ran) == {"nc_exec_running: nki::rms_norm_kernel"}
+        ran = [event for event in trace(forward, name) if event["name"].startswith("nc_exec_running")]
+        assert {event["name"] for event in ran} == {"nc_exec_running: nki::rms_norm_kernel"}
+        assert len({event["tid"] for event in ran}) == 2, "the hardware shows both cores"
     for name in ("compiled", "nki_compiled", "kernel_compiled"):
         row = forward.rows[name]
         assert (row["graphs"], row["graph_breaks"], row["device_executions"]) == ("1", "0", "1")
@@ -196,6 +198,14 @@ def test_a_new_operation_with_a_kernel_runs_as_it_is_written(tmp_path: Path) -> 
     assert "nki::silu_kernel" in ran.operators["nki"]
 
 
+def test_a_kernel_takes_nobody_s_place(tmp_path: Path) -> None:
+    (tmp_path / "busy_nki.py").write_text("mine = True\n")
+    ran = in_process("busy", "--nki", module="harness.new", cwd=tmp_path)
+    assert ran.status == 2
+    assert "busy_nki.py is there already" in ran.error
+    assert [path.name for path in tmp_path.iterdir()] == ["busy_nki.py"]
+
+
 def of_function(function: Callable[..., Any], **keys: Any) -> Variant:
     return Variant("mine", function, nki=True, **keys)
 
@@ -220,7 +230,7 @@ def test_torch_s_own_assertions_are_no_refusals() -> None:
     with pytest.raises(AssertionError, match="of torch"), nki_kernel.first_call(of_function(assertion), "forward"):
         assertion()
     with (
-        pytest.raises(nki_kernel.NotTakenError, match="of the kernel"),
+        pytest.raises(nki_kernel.UnsupportedError, match="of the kernel"),
         nki_kernel.first_call(of_function(assertion), "forward"),
     ):
         try:

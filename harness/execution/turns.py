@@ -17,7 +17,7 @@ from harness.execution.messages import Note, Send, Status, Step
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
-from harness.measure.nki_kernel import NotTakenError
+from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.state import GlobalState
 from harness.results.measurement import CONTROL, FAILED, SKIPPED
 
@@ -90,7 +90,7 @@ class Turns:
         except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
             turn.failed = True
             self._fail(variant, step, error)
-            spoilt = self._failures_linger and not isinstance(error, NotTakenError)
+            spoilt = self._failures_linger and not isinstance(error, UnsupportedError)
             if spoilt:
                 raise SpoiltError from error
             self._count(variant, turn)
@@ -126,7 +126,7 @@ class Turns:
 
     def _fail(self, variant: str, step: str, error: BaseException) -> None:
         self.failed.add(self._row(variant))
-        if isinstance(error, NotTakenError):
+        if isinstance(error, UnsupportedError):
             self._send(Status(self._row(variant), SKIPPED, str(error)))
             return
         with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed

@@ -33,8 +33,8 @@ def bind(variant: Variant, device: Device, dtype: torch.dtype, seed: int, inputs
     """The variant's function with its arguments bound, compiled if it says so.
 
     A module is a copy in the dtype, on the device: its weights belong to the case as its inputs do. Raises UsageError
-    if what takes no inputs makes no module, ModuleError if a module has no such copy, NotTakenError if a kernel has no
-    such grid, and what a module's factory raises.
+    if what takes no inputs makes no module, ModuleError if a module has no such copy, UnsupportedError if a kernel has
+    no such grid, and what a module's factory raises.
     """
     if variant.nki:
         bound = Bound(nki_kernel.bind(variant, inputs))

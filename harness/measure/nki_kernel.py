@@ -1,4 +1,4 @@
-"""NKI kernels: called eagerly, or as an operator within a compiled graph; and what is no fault of theirs.
+"""NKI kernels: called eagerly, or as an operator within a compiled graph; and the cases that they do not support.
 
 A kernel is what `nki.jit` makes: called on Neuron tensors, `kernel[2](x)` on two cores. An operator is what
 `torch_neuronx.nki_op` makes of a function that launches one: torch.compile keeps it whole, and `register_autograd`
@@ -29,8 +29,8 @@ NAMESPACE = "harness"  # of the operators that are made of kernels
 TORCH = Path(torch.__file__).parent
 
 
-class NotTakenError(Exception):
-    """A kernel cannot be measured in this case, through no fault; the message says why."""
+class UnsupportedError(Exception):
+    """A kernel does not support this case, which is no fault of it; the message says why."""
 
 
 def check(variant: Variant, inputs: Inputs) -> None:
@@ -53,7 +53,7 @@ def check(variant: Variant, inputs: Inputs) -> None:
 def bind(variant: Variant, inputs: Inputs) -> Callable[..., Any]:
     """The kernel or operator, on its grid and with its arguments bound; a kernel to be compiled is made an operator.
 
-    Raises NotTakenError if NKI knows no such grid.
+    Raises UnsupportedError if NKI knows no such grid.
     """
     kernel: Any = variant.function()
     with _refusals("this grid"):
@@ -68,7 +68,7 @@ def bind(variant: Variant, inputs: Inputs) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def first_call(variant: Variant, mode: str) -> Iterator[None]:
-    """A context for the first call; raises NotTakenError where the kernel does not take the inputs or the mode.
+    """A context for the first call; raises UnsupportedError where the kernel does not take the inputs or the mode.
 
     Other exceptions are faults, and are raised without what torch.compile wraps them in.
     """
@@ -77,26 +77,26 @@ def first_call(variant: Variant, mode: str) -> Iterator[None]:
         yield
         return
     if mode != "forward" and _is_kernel(variant.function()):
-        raise NotTakenError(without)
+        raise UnsupportedError(without)
     try:
         with _refusals("these inputs"):
             yield
     except Exception as error:
         if mode != "forward" and any(NO_FORMULA in str(cause) for cause in _chain(error)):
-            raise NotTakenError(without) from error
+            raise UnsupportedError(without) from error
         raise _unwrapped(error) from None
 
 
 @contextlib.contextmanager
 def _refusals(what: str) -> Iterator[None]:
-    """Raises NotTakenError where a kernel, or NKI, says that it does not take what it is given."""
+    """Raises UnsupportedError where a kernel, or NKI, says that it does not take what it is given."""
     try:
         yield
     except Exception as error:
         refusal = next(filter(_is_refusal, _chain(error)), None)
         if refusal is None:
             raise
-        raise NotTakenError(f"the kernel does not take {what}: {_words(refusal)}") from error
+        raise UnsupportedError(f"the kernel does not take {what}: {_words(refusal)}") from error
 
 
 def _is_kernel(function: Any) -> bool:
