@@ -13,7 +13,7 @@ from pathlib import Path
 from programs import ROOT, progress
 
 from harness import compare
-from harness.configuration.compose import names
+from harness.configuration.folders import options as configured
 from harness.report import formatting, rendering
 from harness.report.notebook import Comparison
 from harness.report.tables import Table
@@ -45,7 +45,7 @@ def main() -> None:
 def options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    library = [name for name in names() if "/" not in name]
+    library = [name for name in configured("op", []) if "/" not in name]
     parser.add_argument("operations", nargs="*", default=library, metavar="OP", help="default: the whole library")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "operations.md")
     parser.add_argument("--dtype", default="bfloat16")
