@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import nn
 
 from harness import compare
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import MODES, Case, Operation, Variant
+from harness.configuration.operation import DTYPES, MODES, Case, Operation, Variant
 from harness.devices.cpu import Cpu
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
@@ -24,6 +24,15 @@ from harness.measure.subject import Subject
 from harness.measure.validity import examine, reexamine
 
 HIDDEN = 8
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small operators on several threads wait for each other where other tests use the cores as well."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class Net(nn.Module):
@@ -198,6 +207,45 @@ def test_evaluation_stays_as_it_was() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_dropout_is_found_out(mode: str) -> None:
     assert "draws random numbers" in str(examined(case(lambda: Net(p=0.5), mode=mode)).not_comparable)
+
+
+# Depth
+
+
+class Query(nn.Module):
+    """Attention whose key has a bias: its gradient is zero but for rounding, which only what is within it shows."""
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
+        self.scale = scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        return self.scale * nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+class Deep(nn.Module):
+    """Convolutions, batch norms, attention and kinks in a row."""
+
+    def __init__(self, scale: float = 1.0):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv1d(4, 16, 3, padding=1), nn.BatchNorm1d(16), nn.ReLU(inplace=True))
+        self.blocks = nn.ModuleList([Query(1.0), Query(scale), Query(1.0)])
+        self.mlp = nn.Sequential(nn.Linear(16, 64), nn.ReLU(inplace=True), nn.Linear(64, 16), nn.LayerNorm(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x).transpose(1, 2)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.mlp(x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rounding_adds_up_in_a_deep_module_and_a_fault_is_found(dtype: str) -> None:
+    inputs = normal(4, 4, 32)
+    assert right(case(Deep, mode="forward_backward", dtype=dtype, inputs=inputs)).error.allowed < 0.8
+    wrong(case(Deep, Deep, "forward_backward", dtype, inputs, scale=1.2), "differs")
 
 
 # Copies

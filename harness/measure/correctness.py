@@ -30,6 +30,7 @@ from harness.measure.reference import Expected
 from harness.measure.tensors import dense, odd, own, short
 
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
+LEAPS = 2.0  # allowed error of an element of a module's, in the largest move that a rounding made
 NORM_ERRORS = 1.5  # allowed error of an output's Euclidean norm, in rounding errors
 NARROW_FLIPS = 3.0  # elements of a float8 output that may round the other way, in those that perturbed inputs do
 NARROW_SHARE = 0.005  # and this share of all elements in addition
@@ -75,7 +76,7 @@ def compare(outputs: Outputs, expected: Expected, labels: Sequence[Label] = ()) 
             if right is None:
                 continue
             taken = number(output) if not isinstance(output, torch.Tensor) else dense(output)
-            error, reason = _difference(taken, right, errors[position], choices[position])
+            error, reason = _difference(taken, right, errors[position], choices[position], expected.leaps[position])
         except _UndeterminedError as why:
             undetermined = which + str(why)
             continue
@@ -175,7 +176,11 @@ def _dtypes(right: torch.Tensor, dtype: torch.dtype) -> list[torch.dtype]:
 
 
 def _difference(
-    output: torch.Tensor, right: torch.Tensor, rounding: torch.Tensor | None, choices: torch.Tensor | None
+    output: torch.Tensor,
+    right: torch.Tensor,
+    rounding: torch.Tensor | None,
+    choices: torch.Tensor | None,
+    leap: float,
 ) -> tuple[Error, str | None]:
     """The error, and what is wrong; raises _UndeterminedError if an element may be as right as the reference's."""
     if right.numel() == 0:
@@ -196,6 +201,7 @@ def _difference(
     difference = torch.where(both, (left - right).abs(), 0.0)
     scale = finite(right).abs()
     allowed = ELEMENT_ERRORS * (rounding + limits.eps * float(scale.max()) / 2) + limits.smallest_normal
+    allowed = allowed.clamp_min(LEAPS * leap)
     share = difference / allowed
     norm = float(difference.norm()) / (NORM_ERRORS * float(rounding.norm()) + limits.smallest_normal)
     error = Error(

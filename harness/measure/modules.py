@@ -72,8 +72,8 @@ class State:
                 buffer.data.copy_(before)
 
     def buffers(self) -> Iterator[tuple[str, Any]]:
-        """The buffers as they are now, by name."""
-        return ((name, getattr(owner, key, None)) for name, owner, key, *_ in self._buffers)
+        """Copies of the buffers as they are now, by name."""
+        return ((name, own(getattr(owner, key, None))) for name, owner, key, *_ in self._buffers)
 
     def changed(self) -> set[str]:
         """The names of the buffers that are not what they were at first."""

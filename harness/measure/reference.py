@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 
-from harness.configuration.operation import SEEDS
 from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
-from harness.measure.precision import Exactly, finite, is_inexact, number, upcast, wide
+from harness.measure.perturbation import MORE_PERTURBATIONS, PERTURBATIONS, Rounding, Sensitivity
+from harness.measure.precision import Exactly, number, upcast
 from harness.measure.subject import Subject
-from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, short, unseal, with_values
+from harness.measure.tensors import Sealed, SealedSparse, odd, seal, short, unseal
 from harness.measure.trees import tree_map
 
-PERTURBATIONS = 2
-MORE_PERTURBATIONS = 6  # further ones, if a choice or a shape depends on a rounding
 COARSE = (torch.float32, torch.float16, torch.bfloat16)
-STEP = 2.0**-26  # the smallest perturbation: float64 itself must resolve it
-FLOORS = {
-    torch.float64: 2.0**-40,
-    torch.float32: 2.0**-18,
-}  # relative errors that long sums leave, in dtypes whose eps is finer
 
 
 class NotComparableError(Exception):
@@ -47,6 +39,7 @@ class Expected:
     sealed_outputs: tuple[Contents, ...]
     sealed_errors: tuple[Contents, ...]
     sealed_choices: tuple[Contents, ...]
+    leaps: tuple[float, ...]  # how far the element of each that moved most did; 0 of functions
     shapes: tuple[frozenset[tuple[int, ...]], ...]  # that perturbed inputs gave each output; its own among them
     layouts: tuple[torch.layout | None, ...]  # None: of a gradient, which may be stored in any
     numbers: tuple[bool, ...]  # which outputs are Python's numbers
@@ -93,6 +86,7 @@ def expect(
     and NotComparableError if it returns what cannot be compared.
     """
     evaluation = _Evaluation(reference, mode, seed, state)
+    rounding = Rounding(dtype, seed)
     exact = tree_map(upcast, inputs if isinstance(inputs, dict) else list(inputs))
     before = torch.get_rng_state()
     outputs = evaluation(exact)
@@ -100,21 +94,18 @@ def expect(
     if coarse and dtype == torch.float64:
         raise NotComparableError(f"computes in {short(coarse[0])}, which is too coarse to check dtype=float64 by")
     random = not torch.equal(before, torch.get_rng_state())
-    eps = torch.finfo(dtype).eps
-    step = max(eps, STEP)
-    move = partial(_perturb, step=step, generator=torch.Generator().manual_seed(seed % SEEDS))
-    seen = [_Sensitivity(output) for output in outputs]
-    for _ in range(PERTURBATIONS):
-        evaluation.perturb(exact, move, seen)
+    seen = [Sensitivity(output, rounding, deep=state is not None) for output in outputs]
+    for _ in range(PERTURBATIONS if state is None or mode == "forward" else MORE_PERTURBATIONS):
+        evaluation.perturb(exact, rounding, seen)
     if any(each.uncertain for each in seen):
         for _ in range(MORE_PERTURBATIONS):
-            evaluation.perturb(exact, move, seen)
-    errors = [each.error(dtype, eps, step, tolerance) for each in seen]
+            evaluation.perturb(exact, rounding, seen)
     forward = mode == "forward"
     return Expected(
         sealed_outputs=tuple(seal(each.output) for each in seen),
-        sealed_errors=tuple(map(seal, errors)),
+        sealed_errors=tuple(seal(each.error(tolerance)) for each in seen),
         sealed_choices=tuple(seal(each.choices) for each in seen),
+        leaps=tuple(each.leap(tolerance) for each in seen),
         shapes=tuple(frozenset(each.shapes) for each in seen),
         layouts=tuple(output.layout if forward and isinstance(output, torch.Tensor) else None for output in outputs),
         numbers=evaluation.numbers,
@@ -167,73 +158,16 @@ class _Evaluation:
         self.opaque = {position: f"{self.labels[position]} is a {kind}" for position, kind in kinds.items()}
         return [_comparable(output) for output in outputs]
 
-    def perturb(self, exact: list | dict, move: Callable[[Any], Any], seen: list[_Sensitivity]) -> None:
+    def perturb(self, exact: list | dict, rounding: Rounding, seen: list[Sensitivity]) -> None:
         """Evaluates on inputs, parameters and upstream gradients that are moved; adds to each sensitivity in `seen`."""
-        inputs = tree_map(move, exact)
-        moved = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state, move)
-        with _moved(self._state, move), self._context():
+        inputs = tree_map(rounding.move, exact)
+        moved = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state, rounding.move)
+        within = nullcontext() if self._state is None else rounding.within(self._state.module)
+        with within, self._context():
             values = moved()
         outputs = dict(zip(moved.labels, values, strict=True))
         for label, each in zip(self.labels, seen, strict=True):
             each.add(_comparable(outputs.get(label)))
-
-
-@contextlib.contextmanager
-def _moved(state: State | None, move: Callable[[Any], Any]) -> Iterator[None]:
-    """A module's parameters moved, and afterwards as they were."""
-    parameters = [] if state is None else list(state.module.parameters())
-    values = [parameter.data for parameter in parameters]
-    try:
-        for parameter in parameters:
-            parameter.data = move(parameter.data)
-        yield
-    finally:
-        for parameter, value in zip(parameters, values, strict=True):
-            parameter.data = value
-
-
-class _Sensitivity:
-    """How one output of the reference moves as its inputs are moved."""
-
-    def __init__(self, output: torch.Tensor | None):
-        self.output = None if output is None else dense(output)
-        self.choices: torch.Tensor | None = None
-        self.shapes = set[tuple[int, ...]]()
-        self._square: torch.Tensor | None = None
-        self._added = 0
-        if self.output is not None:
-            self.shapes.add(tuple(self.output.shape))
-            if is_inexact(self.output):
-                self._square = torch.zeros(self.output.shape, dtype=torch.float64)
-            else:
-                self.choices = torch.zeros(self.output.shape, dtype=torch.bool)
-
-    @property
-    def uncertain(self) -> bool:
-        return len(self.shapes) > 1 or (self.choices is not None and bool(self.choices.any()))
-
-    def add(self, moved: torch.Tensor | None) -> None:
-        if self.output is None or moved is None:
-            return
-        moved = dense(moved)
-        self.shapes.add(tuple(moved.shape))
-        if moved.shape != self.output.shape:
-            return
-        if self.choices is not None:
-            self.choices |= moved != self.output
-        elif self._square is not None and self._added < PERTURBATIONS:
-            self._square += finite(wide(moved) - wide(self.output)).abs().square() / PERTURBATIONS
-            self._added += 1
-
-    def error(self, dtype: torch.dtype, eps: float, step: float, tolerance: float) -> torch.Tensor | None:
-        """The error that one rounding may make in each element."""
-        if self._square is None or self.output is None:
-            return None
-        if self.output.dtype.itemsize == 1:  # for float8: which elements move
-            return self._square.sqrt()
-        floor = max(eps, FLOORS.get(dtype, 0.0))
-        moved = (self._square.sqrt() + _typical(self._square)) * (eps / step)
-        return tolerance * (moved + _magnitude(self.output, eps, floor))
 
 
 def _known(output: Any) -> bool:
@@ -251,29 +185,3 @@ def _comparable(output: Any) -> torch.Tensor | None:
             raise NotComparableError(f"returns {kind}, which cannot be compared")
         return output.detach().resolve_conj().resolve_neg()
     return number(output) if isinstance(output, (bool, int, float, complex)) else None
-
-
-def _perturb(value: Any, step: float, generator: torch.Generator) -> Any:
-    """Each element moved at random by up to half of `step`, relatively, as rounding it would."""
-    if not isinstance(value, torch.Tensor) or not is_inexact(value):
-        return value
-
-    def moved(values: torch.Tensor) -> torch.Tensor:
-        if values.dtype.is_complex:  # each part is rounded by itself
-            return torch.view_as_complex(moved(torch.view_as_real(values)))
-        shift = torch.rand(values.shape, generator=generator, dtype=torch.float64, device="cpu") - 0.5
-        return values * (1 + step * shift)
-
-    return with_values(value, moved)
-
-
-def _typical(square: torch.Tensor) -> float:
-    """The change of a typical element: one that cancels owes its error to its neighbours' size."""
-    return float(square.median().sqrt()) if square.numel() else 0.0
-
-
-def _magnitude(output: torch.Tensor, eps: float, floor: float) -> torch.Tensor:
-    """One rounding of the result itself; for the finer dtypes no less than what a long sum leaves."""
-    scale = finite(wide(output)).abs()
-    extra = (floor - eps) * float(scale.square().mean().sqrt()) if scale.numel() else 0.0
-    return floor * scale + extra
