@@ -18,11 +18,14 @@ from conftest import Shared
 from neuron_runner import of_package, on_core
 
 from harness import compare
+from harness.configuration.compose import composed
 from harness.configuration.devices import library
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import Variant
+from harness.configuration.operation import Variant, make_inputs
+from harness.configuration.schema import parse
 from harness.devices import device
 from harness.measure import nki_kernel
+from harness.measure.reference import NotComparableError, expect
 
 KERNEL = "variants.rmsnorm_nki.rms_norm_kernel"
 
@@ -255,7 +258,7 @@ def test_elsewhere_the_library_s_kernels_are_skipped_if_asked_for_and_left_out_i
     }  # fmt: skip
 
 
-def test_a_reference_may_be_of_nki_library_s_form(tmp_path: Path) -> None:
+def test_a_reference_may_be_of_nki_library_s_form() -> None:
     """In float32, by a dict of one output, with arguments of its own."""
 
     def rms_norm_torch_ref(hidden: torch.Tensor, gamma: torch.Tensor, eps: float = 1e-6, **_: Any) -> Any:
@@ -264,25 +267,32 @@ def test_a_reference_may_be_of_nki_library_s_form(tmp_path: Path) -> None:
         norm *= gamma
         return {"out": norm}
 
-    for dtype in ("bfloat16", "float32"):
-        found = compare(
-            "rmsnorm", reference=rms_norm_torch_ref, dtype=dtype,
-            overrides=[*BRIEF, *PEAKS, "variants=[naive,fused]"],
-        )  # fmt: skip
-        assert list(found.table["status"]) == ["ok", "ok"]
-    with pytest.raises(UsageError, match=r"op\.reference=.*float32.*dtype=float64"):
-        compare("rmsnorm", reference=rms_norm_torch_ref, dtype="float64", overrides=[*BRIEF, *PEAKS])
+    found = compare(
+        "rmsnorm", reference=rms_norm_torch_ref, dtype="float32",
+        overrides=[*BRIEF, *PEAKS, "variants=[naive,fused]"],
+    )  # fmt: skip
+    assert list(found.table["status"]) == ["ok", "ok"]
+    inputs = torch.ones(2, 4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    with pytest.raises(NotComparableError, match=r"float32, which is too coarse to check dtype=float64"):
+        expect(rms_norm_torch_ref, inputs, "forward", torch.float64, seed=0, tolerance=1.0)
 
 
 # Indices
 
 
-def test_int64_inputs_are_warned_of_on_neuron_alone(tmp_path: Path) -> None:
+def test_int64_inputs_are_slow_on_neuron_alone() -> None:
+    (line,) = device("neuron", library()).slow_inputs({torch.int64, torch.bfloat16})
+    assert "gather by int64 was measured 76 to 731 times slower" in line
+    assert "op.index_dtype=int32" in line
+    assert device("neuron", library()).slow_inputs({torch.int32, torch.bfloat16}) == []
+    assert device("cpu", library()).slow_inputs({torch.int64}) == []
+
+
+@pytest.mark.slow  # the test above has the line
+def test_a_run_warns_of_them(tmp_path: Path) -> None:
     ran = on_core("op=cross_entropy", "variants=[naive]", "op.dims.vocab=64", cwd=tmp_path)
     assert ran.status == 0, ran.err
-    assert ran.err.count("gather by int64 was measured 76 to 731 times slower") == 1
-    assert "op.index_dtype=int32" in ran.err
-    assert device("neuron", library()).slow_inputs({torch.int32, torch.bfloat16}) == []
+    assert ran.err.count("gather by int64") == 1
 
 
 def test_the_dtype_of_indices_is_a_key(tmp_path: Path) -> None:
@@ -294,6 +304,8 @@ def test_the_dtype_of_indices_is_a_key(tmp_path: Path) -> None:
     assert "int64" not in ran.err
     moved = 2 * 64 * 64 * 2 + 64 * 64 * 2 + 64 * torch.int32.itemsize * 2  # logits twice, their gradient, targets twice
     assert ran.results["work"]["bytes"] == pytest.approx(moved, rel=0.01)
-    ran = in_process("op=rmsnorm", "op.index_dtype=int32", "device=cpu", *QUICK, cwd=tmp_path)
-    assert ran.status == 2
-    assert "op.index_dtype=int32: op.inputs=variants.rmsnorm.inputs" in ran.error
+    case, _ = parse(composed(["op=rmsnorm", "op.index_dtype=int32"]))
+    with pytest.raises(
+        UsageError, match=r"^op\.index_dtype=int32: op\.inputs=variants\.rmsnorm\.inputs .*does not take"
+    ):
+        make_inputs(case.operation, torch.float32, torch.Generator())

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.measure import trace
 from harness.measure.attribution import Calls
-from harness.measure.torch_private import COMPILED_REGION
+from harness.measure.torch_private import COMPILED_FUNCTION, COMPILED_REGION
 from harness.measure.trace import Event
 
 
@@ -21,7 +21,7 @@ def eager_operators(calls: Calls) -> list[str]:
         regions = open_[event.lane]
         while regions and regions[-1][0].end <= event.start:
             regions.pop()
-        if event.name.startswith(COMPILED_REGION):
+        if event.name.startswith((COMPILED_REGION, COMPILED_FUNCTION)):
             regions.append((event, position))
         elif regions and calls.launched.get(event.id):
             launching[regions[-1][1]].append(event.name)

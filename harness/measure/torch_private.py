@@ -20,6 +20,7 @@ GUARDS = "TorchDynamo Cache Lookup"  # no operator: Dynamo's check that compiled
 ENGINE = "autograd::engine::evaluate_function"  # no operator: autograd's wrapper of a node
 COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Inductor's code for one graph
 COMPILED_REGION = "Torch-Compiled Region"  # around the code that Dynamo compiled of one frame
+COMPILED_FUNCTION = "CompiledFunction"  # the autograd function around a compiled graph that has a backward one
 COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
 # Texts of logs: without them Dynamo's counters alone say that it ran eagerly
 DYNAMO_LOGGER = "torch._dynamo"
