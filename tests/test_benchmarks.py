@@ -37,7 +37,7 @@ def test_help_describes_the_benchmark(
     assert " ".join((module.__doc__ or "").split()).partition(".")[0] in out
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
 def test_what_it_imports_of_the_harness_exists(path: Path) -> None:
     """Within functions as well, which --help does not call."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -37,13 +37,14 @@ def others() -> list[Holder]:
     own = {os.getpid()}
     with contextlib.suppress(psutil.Error):
         own |= {child.pid for child in psutil.Process().children(recursive=True)}
-    return [holder for holder in holders(_listed()) if holder.pid not in own]
+    answer = listed()
+    return [holder for holder in holders(answer[1]) if holder.pid not in own] if answer else []
 
 
 def holders(value: Any) -> list[Holder]:
     """The processes of a list of devices, or of whatever holds one: each once, with the cores of all its devices."""
     found: dict[int, Holder] = {}
-    for device in _devices(value):
+    for device in devices(value):
         for process in device["neuron_processes"] or ():
             pid = process.get("pid") if isinstance(process, Mapping) else None
             command = str(process.get("command", "")) if isinstance(pid, int) else ""
@@ -55,18 +56,20 @@ def holders(value: Any) -> list[Holder]:
     return list(found.values())
 
 
-def _listed() -> Any:
+def listed() -> tuple[list[str], Any] | None:
+    """The options that the program takes for JSON, and what it lists by them; None if it is not there or fails."""
     for form in FORMATS:
         with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
             done = subprocess.run([PROGRAM, *form], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
             if done.returncode == 0:
-                return json.loads(done.stdout)
+                return form, json.loads(done.stdout)
     return None
 
 
-def _devices(value: Any) -> Iterator[Mapping[str, Any]]:
+def devices(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The descriptions of devices, wherever they stand in what was listed."""
     if isinstance(value, Mapping) and "neuron_processes" in value:
         yield value
     elif isinstance(value, (Mapping, list)):
         for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _devices(inner)
+            yield from devices(inner)

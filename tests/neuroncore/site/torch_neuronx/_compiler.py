@@ -49,11 +49,12 @@ def build(kernel: str, identity: str, stages: Stages, anew: bool = False) -> Non
     for stage, variables in stages.items():
         files = [folder / f"{identity}.{stage}" for folder in _folders(stage, variables)]
         if any(file.with_suffix(".failed").exists() for file in files):
-            _fail("neuronx-cc: this graph has failed to compile before, as its cache says", switches)
+            raise RuntimeError("neuronx-cc: this graph has failed to compile before, as its cache says")
         if anew or not any(file.exists() for file in files):
-            if switches.compile_fails and stages is GRAPH and stage == "neff":
+            fails = switches.compile_fails or "--no-such-option" in os.environ.get("NEURON_CC_FLAGS", "")
+            if fails and stages is GRAPH and stage == "neff":
                 _write([file.with_suffix(".failed") for file in files])
-                _fail("neuronx-cc ended with exit status 70: the graph does not compile", switches)
+                raise RuntimeError("neuronx-cc ended with exit status 70: the graph does not compile")
             time.sleep(switches.compile_time / 1000)
             built.add(stage)
         _write(files)
@@ -80,12 +81,6 @@ def _write(files: Sequence[Path]) -> None:
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-
-
-def _fail(message: str, switches: Switches) -> None:
-    if switches.compile_poisons:
-        _core.leave_error("NEURON_RT: an earlier compile in this process failed (status 70)")
-    raise RuntimeError(message)
 
 
 def _write_metrics() -> None:

@@ -44,13 +44,15 @@ def _compiling(kernel: str, eagerly: bool) -> Callable:
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable:
         identity = _identity(kernel, graph, inputs)
+        switches = Switches.from_environment()
         try:
             _compiler.build(kernel, identity, _compiler.GRAPH)
         except RuntimeError:
-            if not eagerly:
-                raise
-            return make_boxed_func(graph.forward)
-        switches = Switches.from_environment()
+            if eagerly:
+                return make_boxed_func(graph.forward)
+            if switches.compile_poisons:
+                _core.leave_error("NEURON_RT: an earlier compile in this process failed (status 70)")
+            raise
         neff = next(_neffs)
         calls = itertools.count(1)
 
