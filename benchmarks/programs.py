@@ -23,11 +23,16 @@ def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "CI": "true", "PYTHONPATH": path, **variables}
 
 
-def compare(*overrides: str) -> dict[str, dict[str, str]]:
-    """Runs the harness at its default settings except for `overrides`; returns its comparison.csv by variant."""
+def compare(*overrides: str, **variables: str) -> dict[str, dict[str, str]]:
+    """Runs the harness at its default settings except for `overrides`; returns its comparison.csv by variant.
+
+    `variables` are set in its environment.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "harness", *overrides, f"hydra.run.dir={folder}/run"]
-        done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment(**variables), capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
         with (Path(folder) / "run" / "comparison.csv").open(newline="") as file:

@@ -1,10 +1,10 @@
-"""Variants of RMSNorm whose work is known: as much as the baseline's, or a tenth more."""
+"""Variants of RMSNorm whose work is known: as much as the baseline's, a tenth more, or as a table says."""
 
 from __future__ import annotations
 
 import torch
 
-from variants.rmsnorm import naive
+from variants.rmsnorm import fused, naive
 
 
 def ten(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -25,3 +25,10 @@ def tenth_more(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """The work of one call, and of another on a tenth of the rows."""
     naive(x[: x.shape[0] // 10], weight)
     return naive(x, weight)
+
+
+def execution(x: torch.Tensor, weight: torch.Tensor, kernel: str) -> torch.Tensor:
+    """One execution of the simulated NeuronCore, of a kernel whose cost its table names."""
+    from torch_neuronx._core import execute
+
+    return execute(kernel, fused, x, weight)

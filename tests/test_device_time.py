@@ -6,18 +6,22 @@ import copy
 import csv
 import itertools
 import statistics
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli import Ran, table
 from conftest import Shared
 from neuron_runner import on_core
 
+from harness.configuration.settings import LatencySettings
 from harness.devices.cuda import Cuda
 from harness.measure import trace
 from harness.measure.attribution import Calls, device_seconds, summarize, without
 from harness.results.comparison import Comparison
-from harness.results.measurement import CONTROL
+from harness.results.measurement import CONTROL, Measurement
 
 COLUMNS = (
     "device_time_lo_us device_time_hi_us device_speedup device_speedup_lo device_speedup_hi device_verdict "
@@ -189,3 +193,52 @@ def medians_of(ran: Ran, name: str) -> list[float]:
         statistics.median(float(row["device_time_us"]) for row in rows if int(row["process"]) == process)
         for process in range(PROCESSES)
     ]
+
+
+# Rates of claims, on made-up samples
+
+
+def made_up(rng: np.random.Generator, costs: Mapping[str, float], scatter: float = 0.05) -> Comparison:
+    """Five processes of ten profiled calls of variants of such a device time in µs; the first is the baseline."""
+    names = list(costs)
+    rows = [
+        [name, process, call, costs[names[0] if name == CONTROL else name] * 1e-6 * (1 + scatter * drawn)]
+        for process in range(5)
+        for name in (*names, CONTROL)
+        for call, drawn in enumerate(rng.standard_normal(10).tolist())
+    ]
+    case = {
+        "op": "rmsnorm",
+        "dims": {},
+        "dtype": "bfloat16",
+        "mode": "forward",
+        "device": "neuron",
+        "baseline": names[0],
+    }
+    return Comparison(
+        {
+            "case": case | {"baseline": names[0]},
+            "config": {"latency": asdict(LatencySettings())},
+            "measurements": [asdict(Measurement(name)) for name in names],
+            "samples": {"rows": []},
+            "device_samples": {"rows": rows},
+        }
+    )
+
+
+def test_a_scatter_of_5_percent_claims_nothing_of_equal_variants_and_finds_a_tenth() -> None:
+    rng = np.random.default_rng(0)
+    same = [made_up(rng, {"a": 400.0, "b": 400.0}).entries["b"].device.verdict for _ in range(400)]
+    assert sum(verdict in ("faster", "slower") for verdict in same) <= 4
+    more = [made_up(rng, {"a": 100.0, "b": 110.0}).entries["b"].device.verdict for _ in range(80)]
+    assert more.count("slower") >= 76
+    assert not more.count("faster")
+
+
+def test_intervals_of_device_time_cover_it_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(1)
+    found = [made_up(rng, {"a": 400.0, "b": 300.0}).entries["b"].device for _ in range(300)]
+    typical = [timing.typical for timing in found]
+    assert np.mean([each is not None and each.low <= 300e-6 <= each.high for each in typical]) > 0.91
+    ratios = [timing.speedup for timing in found]
+    assert np.mean([each is not None and each.low <= 4 / 3 <= each.high for each in ratios]) > 0.91
