@@ -73,17 +73,17 @@ def new_operator():
 LIBRARY = torch.library.Library("work", "FRAGMENT")
 
 
-def tries_every_other_time(x, weight):
-    """Half as much work as the baseline, and in every other call an operator that was never executed before."""
+def tries_often(x, weight):
+    """Less work than the baseline, and in every other call an operator that was never executed before."""
     result = execution("work::throttled", x, weight)
-    tries_every_other_time.calls += 1
-    if tries_every_other_time.calls % 2:
+    tries_often.calls += 1
+    if tries_often.calls % 2:
         with switched(first_execution=3000.0):
             new_operator()(x)
     return result
 
 
-tries_every_other_time.calls = 0
+tries_often.calls = 0
 
 
 def profiled(key):

@@ -75,9 +75,9 @@ class Profiling:
     def _record(self, call: Call, settings: ProfileSettings, folder: Path, events: int) -> Recorded:
         return record(call, self._device, settings, folder, events, self._grad, self._seen)
 
-    def _seen(self) -> tuple[int, frozenset[str]]:
-        """What has been compiled, and what the device has executed."""
-        return self._watch.compiles(), self._device.executed()
+    def _seen(self) -> tuple[int, int | None, frozenset[str]]:
+        """What has been compiled, what the device's own compiler has built, and what the device has executed."""
+        return self._watch.compiles(), self._device.built(), self._device.executed()
 
     def _send_times(self, name: str, recorded: Recorded) -> None:
         if recorded.device_seconds:

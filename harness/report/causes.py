@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from harness.report import formatting
 from harness.results.columns import Row
 from harness.results.entry import Entry
 
-LEAST = 0.05  # of a call: a cause of less explains nothing
+NONE = (0.0, "")  # no part
+LEAST = 0.05  # a cause that makes less of a difference than this explains nothing
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,11 @@ def disagreement(entry: Entry, row: Row, base: Row) -> list[str]:
 
 
 def _why(entry: Entry, row: Row, base: Row) -> str:
-    """What the two clocks see differently, as far as it was seen of the variant and of its baseline."""
+    """What the two clocks see differently, as far as it was seen of the variant and of its baseline.
+
+    The logarithms of the two speedups differ by those of latency over device time, the baseline's and the variant's. Of
+    the causes that these consist of it is the one that they have most unequal parts of.
+    """
     baseline = entry.comparison.baseline
     own, others = (entry, row, ""), (baseline, base, f" of {baseline.name}")
     for one, _, whose in (own, others):
@@ -61,29 +67,32 @@ def _why(entry: Entry, row: Row, base: Row) -> str:
                 f"{one.profile.first_calls} of {calls} profiled calls{whose} built or executed something for the first "
                 "time, which wall time includes and device time leaves out"
             )
-    share, why = max([*_shares(*own), *_shares(*others)], default=(0.0, ""))
-    if share >= LEAST:
-        return why
+    mine, theirs = _causes(*own), _causes(*others)
+    unequal = {name: abs(mine.get(name, (0.0, ""))[0] - theirs.get(name, (0.0, ""))[0]) for name in {**mine, **theirs}}
+    name = max(unequal, key=lambda name: unequal[name], default="")
+    if name and unequal[name] >= math.log1p(LEAST):
+        return max(mine.get(name, (0.0, "")), theirs.get(name, (0.0, "")))[1]
     return "wall time scatters between processes" if row["verdict"] == "unclear" else "nothing that was seen says why"
 
 
-def _shares(entry: Entry, row: Row, whose: str) -> list[tuple[float, str]]:
-    """Shares of a variant's time that one of the clocks does not see, or sees otherwise, each with a clause."""
-    found = []
-    throttled = (row["throttled_pct"] or 0.0) / 100
-    if throttled:
-        found.append((throttled, f"the device was throttled for {formatting.percent(throttled)} of the profile{whose}"))
+def _causes(entry: Entry, row: Row, whose: str) -> dict[str, tuple[float, str]]:
+    """By cause, its part of the logarithm of latency over device time, without sign, and a clause that says it."""
+    found = {}
+    latency, throttled = row["latency_us"], (row["throttled_pct"] or 0.0) / 100
+    busy = (row["device_busy_us"] or 0.0) / _devices(entry)
+    if throttled:  # a throttled device works at about half its speed
+        text = f"the device was throttled for {formatting.percent(throttled)} of the profile{whose}"
+        found["throttling"] = (-math.log(1 - throttled / 2), text)
     known = parts(entry, row)
-    latency, busy = row["latency_us"], row["device_busy_us"]
-    if known is not None:
-        gaps, dispatch = known.gaps / latency, known.dispatch / latency
-        found.append((dispatch, f"{formatting.percent(dispatch)} of a call{whose} is dispatch"))
-        found.append((gaps, f"{formatting.percent(gaps)} of a call{whose} is gaps between executions"))
-    elif latency and busy:
-        busy /= _devices(entry)
+    if known is not None and 0 < busy < latency:
+        stretch = math.log(latency / busy) / (latency - busy)
+        gaps, dispatch = (formatting.percent(part / latency) for part in (known.gaps, known.dispatch))
+        found["dispatch"] = (stretch * known.dispatch, f"{dispatch} of a call{whose} is dispatch")
+        found["gaps"] = (stretch * known.gaps, f"{gaps} of a call{whose} is gaps between executions")
+    elif latency and busy > latency:
         paused, steady = (formatting.time(us, significant=3) for us in (busy, latency))
-        why = f"the device is throttled after a pause: {paused} in a profiled call{whose}, {steady} in calls in a row"
-        found.append((1 - latency / busy, why))
+        text = f"the device is throttled after a pause: {paused} in a profiled call{whose}, {steady} in calls in a row"
+        found["throttling"] = max(found.get("throttling", NONE), (math.log(busy / latency), text))
     return found
 
 

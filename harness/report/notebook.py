@@ -140,6 +140,11 @@ class Comparison:
         return pd.DataFrame(self._content.samples, columns=columns.names(columns.SAMPLES))
 
     @property
+    def device_samples(self) -> pd.DataFrame:
+        """device_samples.csv: the raw samples of device time; without rows if the device reports none."""
+        return pd.DataFrame(self._content.device_samples, columns=columns.names(columns.DEVICE_SAMPLES))
+
+    @property
     def warnings(self) -> list[str]:
         """The warnings, each with its likely cause and a remedy."""
         return summary.warnings(self._content)
