@@ -39,6 +39,7 @@ SENT: list[Message] = [
     messages.Environment({"python": "3", "variables": {"OMP_NUM_THREADS": "1"}}),
     messages.Work({"flops": 1.0, "bytes": 2.0}),
     messages.Rate("bytes", 1e9, False),
+    messages.Recorded({"groups": []}),
     messages.Done(),
     messages.Spoilt(),
     messages.Usage("dtype=bogus"),
