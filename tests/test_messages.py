@@ -114,6 +114,19 @@ def test_a_row_that_cannot_be_ranked_does_not_prolong_the_sampling(tmp_path: Any
     assert reason.startswith("every ratio is known")
 
 
+def test_ratios_of_device_time_have_to_be_known_as_well(tmp_path: Any) -> None:
+    made = sampling(tmp_path)
+    assert (RULE.reason(made.ratios(), 3, 0.0) or "").startswith("every ratio is known")
+    made.device_samples = [
+        [name, process, call, 1e-4 * (1 + (name == "fused") * process)]
+        for process in range(3)
+        for name in ("naive", "fused", CONTROL)
+        for call in range(5)
+    ]
+    assert RULE.reason(made.ratios(), 3, 0.0) is None
+    assert "the widest interval is" in (RULE.reason(made.ratios(), 12, 0.0) or "")
+
+
 def test_a_noisy_row_that_can_be_ranked_does(tmp_path: Any) -> None:
     ratios = sampling(tmp_path, noisy=Measurement("noisy")).ratios()
     assert RULE.reason(ratios, 3, 0.0) is None
