@@ -83,10 +83,10 @@ def test_an_error_that_a_variant_hides_is_its_own(tmp_path: Path) -> None:
 def test_cold_caches_are_empty_and_leave_the_users_alone(tmp_path: Path) -> None:
     """A failed compile stays in a cache: it is overcome only if no cache that holds it is read."""
     caches = {name: str(tmp_path / "caches" / name) for name in CACHES}
-    failed = on_core(PAIR, cwd=tmp_path, compile_fails=True, **caches)
+    failed = on_core("variants=[naive,nki,compiled]", cwd=tmp_path, compile_fails=True, **caches)
     assert "neuronx-cc ended with exit status 70" in failed.rows["compiled"]["reason"]
     kept = sorted((tmp_path / "caches").rglob("*.*"))
-    assert {path.suffix for path in kept} == {".failed", ".hlo", ".neff"}
+    assert {path.suffix for path in kept} == {".failed", ".hlo", ".neff", ".trace", ".nki"}
     again = on_core(PAIR, cwd=tmp_path, **caches)
     assert "has failed to compile before" in again.rows["compiled"]["reason"]
     assert "compiled: a compile that failed is cached: once its cause is mended" in again.err

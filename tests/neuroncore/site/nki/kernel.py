@@ -55,6 +55,9 @@ class Kernel:
         if signature not in self._traced:
             meta = [_on_meta(value) for value in args]
             self._interpret(meta, {key: _on_meta(value) for key, value in kwargs.items()})
+            from torch_neuronx import _compiler
+
+            _compiler.build(self.__name__, _compiler.identity(self.__name__, signature), _compiler.KERNEL)
             self._traced.add(signature)
 
     @torch.no_grad()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import csv
+import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -38,8 +39,13 @@ class Compilation:
 compilations: list[Compilation] = []
 
 
-def build(kernel: str, identity: str, stages: Stages, anew: bool = False) -> None:
-    """Builds a program, as far as its stages are not cached; `anew` looks into no cache.
+def identity(*parts: object) -> str:
+    """A name for a program made of these, the same in any process."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def build(kernel: str, program: str, stages: Stages, anew: bool = False) -> None:
+    """Builds a program by its `identity`, as far as its stages are not cached; `anew` looks into no cache.
 
     Raises RuntimeError if the compile of a graph fails, or has failed before and that is cached.
     """
@@ -47,7 +53,7 @@ def build(kernel: str, identity: str, stages: Stages, anew: bool = False) -> Non
     started = time.perf_counter()
     built = set()
     for stage, variables in stages.items():
-        files = [folder / f"{identity}.{stage}" for folder in _folders(stage, variables)]
+        files = [folder / f"{program}.{stage}" for folder in _folders(stage, variables)]
         if any(file.with_suffix(".failed").exists() for file in files):
             raise RuntimeError("neuronx-cc: this graph has failed to compile before, as its cache says")
         if anew or not any(file.exists() for file in files):
@@ -59,7 +65,7 @@ def build(kernel: str, identity: str, stages: Stages, anew: bool = False) -> Non
             built.add(stage)
         _write(files)
     if stages is GRAPH and "neff" in built:
-        compilations.append(Compilation(identity, kernel, round((time.perf_counter() - started) * 1e6)))
+        compilations.append(Compilation(program, kernel, round((time.perf_counter() - started) * 1e6)))
         if switches.metrics_csv == "at_once":
             _write_metrics()
 
@@ -68,7 +74,7 @@ def follow_operators() -> None:
     """Has each operator compiled when it is first called with tensors of new shapes, if that is to be seen at all."""
     variables = {variable for stages in (GRAPH, OPERATOR, KERNEL) for names in stages.values() for variable in names}
     if Switches.from_environment().compile_time or variables & os.environ.keys():
-        _core.on_build(lambda kernel, identity: build(kernel, f"{identity:016x}", OPERATOR))
+        _core.on_build(lambda kernel, number: build(kernel, f"{number:016x}", OPERATOR))
 
 
 def _folders(stage: str, variables: Sequence[str]) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -43,10 +42,11 @@ def _compiling(kernel: str, eagerly: bool) -> Callable:
     """A compiler of graphs; `eagerly`: one that fails runs so."""
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable:
-        identity = _identity(kernel, graph, inputs)
+        shapes = [(tuple(value.shape), str(value.dtype)) for value in inputs if isinstance(value, torch.Tensor)]
+        program = _compiler.identity(kernel, graph.code, shapes)
         switches = Switches.from_environment()
         try:
-            _compiler.build(kernel, identity, _compiler.GRAPH)
+            _compiler.build(kernel, program, _compiler.GRAPH)
         except RuntimeError:
             if eagerly:
                 return make_boxed_func(graph.forward)
@@ -58,7 +58,7 @@ def _compiling(kernel: str, eagerly: bool) -> Callable:
 
         def run(*args: object) -> object:
             if switches.rebuild_every and next(calls) % switches.rebuild_every == 0:
-                _compiler.build(kernel, identity, _compiler.GRAPH, anew=True)
+                _compiler.build(kernel, program, _compiler.GRAPH, anew=True)
             if not switches.execution_fails:
                 return _core.run_graph(kernel, neff, graph.forward, *args)
             if eagerly:
@@ -68,9 +68,3 @@ def _compiling(kernel: str, eagerly: bool) -> Callable:
         return make_boxed_func(run)
 
     return compile_graph
-
-
-def _identity(kernel: str, graph: torch.fx.GraphModule, inputs: Sequence[object]) -> str:
-    """The same for the same graph of the same shapes, in any process."""
-    shapes = [(tuple(value.shape), str(value.dtype)) for value in inputs if isinstance(value, torch.Tensor)]
-    return hashlib.sha256(f"{kernel} {graph.code} {shapes}".encode()).hexdigest()[:16]
