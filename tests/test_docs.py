@@ -56,11 +56,11 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory, main_job: Ran) -> Path:
-    """A user's directory: with the README's own module, and two runs and a sweep to look at."""
+    """A user's directory: with the pages' own modules, and two runs and a sweep to look at."""
     folder = tmp_path_factory.mktemp("desk")
-    readme = (ROOT / "README.md").read_text("utf-8")
-    for block in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", readme, re.M | re.S):
-        (folder / block[0]).write_text(block[1])
+    for page in PAGES:
+        for block in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+            (folder / block[0]).write_text(block[1])
     for name in ("OLD", "NEW"):
         shutil.copytree(main_job.folder, folder / name)
     return folder
@@ -86,6 +86,8 @@ def test_the_command_runs(desk: Path, page: str, command: str) -> None:
         name = arguments[0]
         for path in (f"{name}.py", f"{name}_nki.py", f"conf/op/{name}.yaml"):
             (desk / path).unlink(missing_ok=True)
+    if module == "harness.model":
+        arguments += [*QUICK, "variants=[as_is,fused_norm]"]
     measures = module == "harness" and not {"--help", "--hydra-help", "--cfg", "--info"} & set(arguments)
     if measures:
         arguments += QUICK

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import model_zoo
 import pytest
-from cli import QUICK, Ran, in_process, strict_json, table
+import torch
+from cli import BRIEF, QUICK, Ran, in_process, strict_json, table
 from conftest import Shared
+
+from harness import hotspots
+from harness.configuration.errors import UsageError
+from harness.model.notebook import HotSpots
 
 OPTIONS = ("device=cpu", "worker.threads=1", "lock=none", *QUICK)
 NORM = "of: model_zoo.MyRMSNorm"
@@ -133,3 +139,41 @@ def test_a_folder_that_holds_results_is_refused(job: Ran) -> None:
     ran = model("model_zoo.net", f"hydra.run.dir={job.folder}", cwd=job.cwd)
     assert ran.status == 2
     assert "holds earlier results" in ran.error
+
+
+@pytest.fixture(scope="module")
+def found() -> HotSpots:
+    """What a notebook gets for a model as an object, with a replacement that has no name to import."""
+
+    def norm(x: torch.Tensor, module: model_zoo.MyRMSNorm) -> torch.Tensor:
+        return model_zoo.fused_norm(x, module)
+
+    return hotspots(
+        torch.nn.Sequential(model_zoo.MyRMSNorm(64), torch.nn.Linear(64, 64)),
+        (torch.randn(2, 16, 64),),
+        replace=[{"of": model_zoo.MyRMSNorm, "by": norm}],
+        overrides=[*BRIEF, "variants=[as_is,norm]"],
+    )
+
+
+def test_a_notebook_gets_the_same(found: HotSpots) -> None:
+    assert list(found.table.columns) == HOTSPOTS
+    assert list(found.decisions.columns) == DECISIONS
+    assert found.table.share.sum() == pytest.approx(1, abs=0.01)
+    (decision,) = found.decisions.itertuples()
+    assert (decision.replacement, decision.group, decision.status) == ("norm", "MyRMSNorm_2x16x64", "ok")
+    assert "pow_2x16x64" in set(found.levels.group) - set(found.table.group)  # within the norm
+    assert {"aten::linear", "aten::rsqrt"} <= set(found.operators.operator)
+    assert found.document["model"]["class"] == "torch.nn.Sequential"
+    assert not list(found.folder.glob("cases/op/*.yaml"))  # a model that is an object has no name
+    assert "Hot spots" in repr(found) and "Decisions" in repr(found)
+    page = found._repr_html_()
+    assert "MyRMSNorm_2x16x64" in page and "<table>" in page
+    assert found.plot() is not None
+
+
+def test_a_notebooks_errors_are_the_command_lines() -> None:
+    with pytest.raises(UsageError, match="the model has none"):
+        hotspots(model_zoo.net, replace=[{"of": torch.nn.Conv2d, "by": model_zoo.FusedNorm}], overrides=BRIEF)
+    with pytest.raises(UsageError, match="gives a module without inputs"):
+        hotspots(model_zoo.Net(), overrides=BRIEF)

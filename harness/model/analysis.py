@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from harness import __version__
 from harness.configuration.operation import describe
 from harness.configuration.overrides import key_of
 from harness.model.decide import Decision
@@ -16,8 +20,10 @@ from harness.model.predict import bound
 from harness.model.replacements import Replacement
 from harness.model.step import MODULE
 from harness.model.whole import AS_IS, Model, Recording
-from harness.report import run_report
+from harness.report import formatting, run_report
 from harness.results.comparison import Comparison
+
+NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Analysis:
     measured: dict[str, Measured] = field(default_factory=dict)
     ways: list[Way] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)  # of a case, by its name
     failed: bool = False  # a case could not be measured
 
     @property
@@ -74,6 +80,34 @@ class Analysis:
         builder = model.builder if isinstance(model.builder, str) else "…"
         inputs = ["--inputs", model.inputs] if isinstance(model.inputs, str) else []
         return shlex.join(["python", "-m", "harness.model", builder, *inputs, *self.asked.overrides])
+
+    def warn(self, case: str, text: str) -> None:
+        """Adds a warning about a case."""
+        self.warnings.append((case, text))
+
+    @property
+    def warned(self) -> list[str]:
+        """The warnings; those that differ in their case and their numbers only are one."""
+        alike: dict[str, list[tuple[str, str]]] = {}
+        for case, text in self.warnings:
+            alike.setdefault(NUMBER.sub("#", text), []).append((case, text))
+        return [
+            f"{formatting.some(list(dict.fromkeys(n for n, _ in each)), 1)}: {each[0][1]}" for each in alike.values()
+        ]
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What model.json holds, without what is derived: the environment, the step, and the configuration."""
+        return {
+            "harness": __version__,
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "command": self.command,
+            "model": {"builder": described(self.asked.model.builder), "class": self.recording.step.model},
+            "config": described(self.asked.plain),
+            "replace": [described(replacement.plain) for replacement in self.asked.replacements],
+            "device": self.recording.device,
+            "environment": self.recording.environment,
+        }
 
     @property
     def measured_share(self) -> float:

@@ -87,8 +87,15 @@ class _Dumper(yaml.SafeDumper):
 
 
 def write(folder: Path, operation: Mapping[str, Any], group: Group, command: str) -> None:
-    """Writes the operation's YAML file below `folder`; `command` runs it."""
+    """Writes the operation's YAML file below `folder`; `command` runs it.
+
+    None is written of an operation that holds objects, which have no name to find them by.
+    """
     where = f", {group.count} times a step, in {group.where}" if group.count > 1 else f", in {group.where}"
     head = f"# {short(group.first.function)}{where}.\n# {command}\n"
+    try:
+        text = yaml.dump(dict(operation), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    except yaml.representer.RepresenterError:
+        return
     with storage.atomic(folder / FOLDER / "op" / f"{group.name}.yaml") as file:
-        file.write(head + yaml.dump(dict(operation), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+        file.write(head + text)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from harness.measure.torch_private import GUARDS
 from harness.report import formatting
 from harness.results.entry import Entry
-from harness.results.measurement import OK
+from harness.results.measurement import OK, SKIPPED
 from harness.results.statistics import Interval
 
 USE, DO_NOT_USE, UNCLEAR = "use", "do not use", "unclear"
+COMPILED = "compiled"  # the variant that is the whole model compiled
 BY_VERDICT = {"faster": USE, "slower": DO_NOT_USE, "same": DO_NOT_USE}
 # The namespaces of operators that Inductor knows, or that are no operators; any other's it can only call
 COMPILERS_OWN = {"aten", "prims", "inductor", "autograd", "torch", "c10d", "mkldnn", "mkl", "quantized"}
@@ -29,36 +31,68 @@ class Decision:
     status: str
     decision: str
     reason: str
+    seconds: float | None = None  # a step's, with the replacement
+    saved: Mapping[str, float] = field(default_factory=dict)  # predicted seconds, by group
 
 
-def decide(replacement: str, group: str, predicted: Interval | None, entry: Entry, base: Entry) -> Decision:
-    """The decision on a replacement that was put into the model: `entry`, beside `base`, the model without it."""
-    timing = entry.host
-    measurement = entry.measurement
-    if measurement.status != OK:
-        decision, reason = DO_NOT_USE, f"{measurement.status}: {measurement.reason or 'no reason known'}"
-    elif timing.verdict is None:
-        decision, reason = UNCLEAR, measurement.reason or "the model as it is could not be timed"
-    else:
-        decision, reason = BY_VERDICT.get(timing.verdict, UNCLEAR), _reason(predicted, entry, base)
-    return Decision(replacement, group, predicted, timing.speedup, measurement.status, decision, reason)
+def decide(
+    replacement: str,
+    group: str,
+    predicted: Interval | None,
+    entry: Entry,
+    base: Entry,
+    alone: Sequence[Entry] = (),
+    saved: Mapping[str, float] | None = None,
+) -> Decision:
+    """The decision on a replacement that was put into the model: `entry`, beside `base`, the model without it.
 
-
-def _reason(predicted: Interval | None, entry: Entry, base: Entry) -> str:
-    """A sentence: what a step takes, and where that is not what was predicted, why."""
+    `alone` are its parts in the cases of its groups: what is not right alone is not used, whatever it does here.
+    """
+    status, decision, reason = _judged(predicted, entry, base, alone)
+    seconds = None if entry.latency is None else entry.latency.value
     measured = entry.host.speedup
+    return Decision(replacement, group, predicted, measured, status, decision, reason, seconds, saved or {})
+
+
+def _judged(predicted: Interval | None, entry: Entry, base: Entry, alone: Sequence[Entry]) -> tuple[str, str, str]:
+    """The status, the decision, and the reason."""
+    for part in (entry, *alone):
+        found = part.measurement
+        if found.status not in (OK, SKIPPED):
+            where = "" if part is entry else f" ({part.case['op']}, run alone)"
+            return found.status, DO_NOT_USE, f"{found.status}: {found.reason or 'no reason known'}{where}"
+    status, verdict = entry.measurement.status, entry.host.verdict
+    if verdict is None:
+        return status, UNCLEAR, _unranked(entry, base)
+    return status, BY_VERDICT.get(verdict, UNCLEAR), _reason(predicted, entry, base, alone)
+
+
+def _unranked(entry: Entry, base: Entry) -> str:
+    if base.measurement.status != OK:
+        return f"the model without it is {base.measurement.status}: {base.measurement.reason}"
+    return entry.measurement.reason or "it was not timed"
+
+
+def _reason(predicted: Interval | None, entry: Entry, base: Entry, alone: Sequence[Entry]) -> str:
+    """A sentence: what a step takes, and where that is not what was predicted or seen alone, why."""
+    measured, verdict = entry.host.speedup, entry.host.verdict
     assert measured is not None and entry.latency is not None and base.latency is not None
-    steps = f"a step takes {_time(entry.latency)} in place of {_time(base.latency)}"
-    if entry.host.verdict == "unclear":
+    within = " of the compiled model" if base.name == COMPILED else ""
+    steps = f"a step{within} takes {_time(entry.latency)} in place of {_time(base.latency)}"
+    if verdict == "unclear":
         return f"{steps}, which may be chance: try latency.seconds={4 * entry.comparison.settings.seconds:g}"
-    if entry.host.verdict == "same":
-        steps = f"a step takes as long, {_time(entry.latency)}"
-    if predicted is None:
-        return steps
-    if measured.low <= predicted.high and predicted.low <= measured.high:
-        return f"{steps}, as predicted"
+    if verdict == "same":
+        steps = f"a step{within} takes as long, {_time(entry.latency)}"
+    faster = [part.host.speedup for part in alone if part.host.verdict == "faster" and part.host.speedup]
+    if verdict != "faster" and alone and len(faster) == len(alone):
+        gain = formatting.times_factor(min(ratio.value for ratio in faster))
+        why = cause(entry, base) or "nothing that was seen says why"
+        return f"{steps}, although a call alone is {gain} as fast as it is now: {why}"
+    if predicted is None or (measured.low <= predicted.high and predicted.low <= measured.high):
+        return steps + (", as predicted" if predicted is not None else "")
     less = "less" if measured.value < predicted.value else "more"
-    return f"{steps}, which is {less} of a gain than predicted: {cause(entry, base) or 'nothing seen says why'}"
+    why = cause(entry, base) or "nothing that was seen says why"
+    return f"{steps}, {less} of a gain than predicted: {why}"
 
 
 def cause(entry: Entry, base: Entry) -> str | None:

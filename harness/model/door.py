@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Function
-from harness.model import files, tables
-from harness.model.analysis import Asked
+from harness.model import files, page, tables
+from harness.model.analysis import Analysis, Asked
 from harness.model.measure import measure_groups, record
 from harness.model.replacements import parse
 from harness.model.sentences import sentences
@@ -36,18 +36,28 @@ def run(asked: Asked, measured: bool, levels: bool) -> int:
     """Analyses a model, writes its files, and prints tables and sentences; returns the exit status."""
     out = rendering.console()
     analysis = record(asked)
-    files.write_hotspots(asked.folder, analysis)
-    rendering.show(out, tables.hotspots(analysis.spots))
+    shown = [tables.hotspots(analysis.spots), *([tables.levels(analysis.spots)] if levels else [])]
+    for table in shown:
+        rendering.show(out, table)
+    finish(analysis, measured)
     if measured:
-        measure_groups(analysis)
-        verify(analysis)
-        files.write_hotspots(asked.folder, analysis)
-        files.write_decisions(asked.folder, analysis)
         rendering.show(out, tables.decisions(analysis), whole=True)
-    files.write_model(asked.folder, analysis)
     for sentence in sentences(analysis):
         out.print(sentence, markup=False, soft_wrap=True)
-    for warning in analysis.warnings:
+    for warning in analysis.warned:
         log.warning(warning)
     out.print(f"Results: {asked.folder}", markup=False, soft_wrap=True)
     return analysis.status
+
+
+def finish(analysis: Analysis, measured: bool) -> None:
+    """Measures what was recorded, unless only its hot spots are wanted, and writes all files."""
+    folder = analysis.asked.folder
+    files.write_hotspots(folder, analysis)
+    if measured:
+        measure_groups(analysis)
+        verify(analysis)
+        files.write_hotspots(folder, analysis)
+    files.write_decisions(folder, analysis)
+    page.write(analysis)
+    files.write_model(folder, analysis)

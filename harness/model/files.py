@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from harness import __version__
 from harness.model import cases
-from harness.model.analysis import Analysis, described
+from harness.model.analysis import Analysis
 from harness.model.decide import Decision
-from harness.model.groups import Group
+from harness.model.groups import Group, Row
 from harness.results import storage
 
 MODEL = "model.json"  # written last: a folder that has it is complete
@@ -26,27 +24,39 @@ HOTSPOTS = ("group", "module", "function", "shapes", "dtype", "count", "self_cpu
 
 def write_hotspots(folder: Path, analysis: Analysis) -> None:
     """Writes hotspots.csv: the rows that share the step."""
-    rows = [{name: getattr(row, name, None) for name in HOTSPOTS} for row in analysis.spots.rows]
-    for row in rows:
-        measured = analysis.measured.get(str(row["group"]))
-        row["case"] = f"{cases.FOLDER}/{row['group']}" if measured is not None and measured.comparison else None
-    storage.write_table(folder / "hotspots.csv", list(HOTSPOTS), rows)
+    storage.write_table(folder / "hotspots.csv", list(HOTSPOTS), hotspot_rows(analysis))
+
+
+def hotspot_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """The rows of hotspots.csv; the case is a folder below that of the analysis."""
+    ran = {name for name, measured in analysis.measured.items() if measured.comparison is not None}
+    return [
+        {**hotspot_row(row), "case": f"{cases.FOLDER}/{row.group}" if row.group in ran else None}
+        for row in analysis.spots.rows
+    ]
+
+
+def hotspot_row(row: Row) -> dict[str, Any]:
+    """A row of hotspots.csv without its case."""
+    return {name: getattr(row, name) for name in HOTSPOTS[:-1]}
 
 
 def write_decisions(folder: Path, analysis: Analysis) -> None:
     """Writes decision.csv: a row for each replacement."""
-    storage.write_table(folder / "decision.csv", list(DECISIONS), [_decision(each) for each in analysis.decisions])
+    storage.write_table(folder / "decision.csv", list(DECISIONS), decision_rows(analysis))
+
+
+def decision_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """The rows of decision.csv."""
+    return [_decision(each) for each in analysis.decisions]
 
 
 def _decision(each: Decision) -> dict[str, Any]:
     row: dict[str, Any] = {"replacement": each.replacement, "group": each.group}
     row |= {"status": each.status, "decision": each.decision, "reason": each.reason}
     for name, interval in (("predicted", each.predicted), ("measured", each.measured)):
-        row |= {
-            f"{name}_speedup": interval and interval.value,
-            f"{name}_lo": interval and interval.low,
-            f"{name}_hi": interval and interval.high,
-        }
+        values = (None, None, None) if interval is None else (interval.value, interval.low, interval.high)
+        row |= dict(zip((f"{name}_speedup", f"{name}_lo", f"{name}_hi"), values, strict=True))
     return row
 
 
@@ -58,25 +68,17 @@ def write_model(folder: Path, analysis: Analysis) -> None:
 
 def document(analysis: Analysis) -> dict[str, Any]:
     """What model.json holds."""
-    asked, recording = analysis.asked, analysis.recording
     return {
         "schema_version": SCHEMA_VERSION,
-        "harness": __version__,
-        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": analysis.command,
-        "model": {"builder": described(asked.model.builder), "class": recording.step.model},
-        "config": described(asked.plain),
-        "replace": [asdict(replacement) for replacement in asked.replacements],
-        "device": recording.device,
-        "environment": recording.environment,
-        "step": asdict(recording.step),
+        **analysis.document,
+        "step": asdict(analysis.recording.step),
         "rows": [asdict(row) for row in analysis.spots.rows],
         "groups": [_group(analysis, group) for group in analysis.spots.groups.values()],
         "attributed": analysis.spots.attributed,
         "measured_share": analysis.measured_share,
         "ways": [{"base": way.base, "folder": way.folder, "rows": way.comparison.rows} for way in analysis.ways],
         "decisions": [asdict(decision) for decision in analysis.decisions],
-        "warnings": analysis.warnings,
+        "warnings": analysis.warned,
     }
 
 

@@ -110,7 +110,7 @@ class HotSpots:
     @cached_property
     def rows(self) -> list[Row]:
         """The rows that share the step among them, the costliest first."""
-        rows = [self._row(group) for group in self.shown]
+        rows = [self.row(group) for group in self.shown]
         rows += [self._own_code(function, positions) for function, positions in self._rest.items()]
         rows = [row for row in rows if row.share > 0]
         rows += self._outside()
@@ -194,7 +194,8 @@ class HotSpots:
 
     # Rows
 
-    def _row(self, group: Group) -> Row:
+    def row(self, group: Group) -> Row:
+        """A group as a row."""
         shapes, dtypes = plain.shapes(group.signature), plain.dtypes(group.signature, self.step.dtype)
         return Row(
             group.name, group.where, group.first.function, shapes, dtypes, group.count,

@@ -77,7 +77,7 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     try:
         comparison = run(analysis, operation, command, asked.folder / cases.FOLDER / group.name)
     except (UsageError, CaseError) as error:
-        analysis.warnings.append(f"{group.name}: its case could not be measured: {error}")
+        analysis.warn(group.name, f"its case could not be measured: {error}")
         analysis.failed = True
         return Measured(group, None, str(error))
     return Measured(group, comparison)
@@ -98,7 +98,8 @@ def run(analysis: Analysis, operation: Mapping[str, Any], command: str, folder: 
 
     folder.mkdir(parents=True, exist_ok=True)
     comparison = run_case(case, settings, described(plain), command, folder, progress(case.key.title), write_report)
-    analysis.warnings += [f"{operation['name']}: {text}" for text in summary.warnings(comparison)[:1]]
+    for text in summary.warnings(comparison):
+        analysis.warn(operation["name"], text)
     return comparison
 
 

@@ -17,7 +17,7 @@ from harness.results import samples, statistics
 from harness.results.comparison import Comparison
 from harness.results.statistics import Interval
 
-MOST_SAVED = 0.99  # of the step: a prediction beyond it says that nothing would be left
+NOTHING_LEFT = 100.0  # times as fast, at most: a prediction beyond it says that nothing of a step would be left
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,4 @@ def bound(step: Interval, group: Group, comparison: Comparison, base: str) -> fl
 
 
 def _faster(step: float, saved: float) -> float:
-    return 1 / (1 - min(saved / step, MOST_SAVED))
+    return min(1 / (1 - saved / step), NOTHING_LEFT) if saved < step else NOTHING_LEFT

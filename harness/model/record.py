@@ -26,9 +26,9 @@ from harness.measure.latency import no_garbage_collection
 from harness.measure.modules import ModuleError
 from harness.measure.subject import Subject
 from harness.measure.tensors import own, short
-from harness.measure.trees import tree_map
+from harness.measure.trees import flatten, tree_map
 from harness.model import known
-from harness.model.build import described
+from harness.model.build import build, described
 from harness.model.operators import operators
 from harness.model.plain import others
 from harness.model.replace import targets
@@ -113,13 +113,16 @@ def _same_as(called: Call, signature: Any, model: nn.Module, dtype: torch.dtype)
 
 
 def _own_dtype(case: Case) -> str:
-    """The dtype of the model's first parameter with a point; raises UsageError if no case can have it."""
-    model = module(**case.baseline.args)
-    dtypes = [short(value.dtype) for value in model.parameters() if value.is_floating_point()]
+    """The dtype of the model's first parameter with a point, or of its first such input.
+
+    Raises UsageError if no case can have it.
+    """
+    built = build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed)
+    values = [*built.module.parameters(), *flatten(built.inputs)]
+    dtypes = [short(v.dtype) for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
     if dtypes and dtypes[0] not in DTYPES:
-        raise UsageError(
-            f"model={described(case.baseline.args['builder'])}: its parameters are {dtypes[0]}; give dtype=…"
-        )
+        where = f"model={described(case.baseline.args['builder'])}"
+        raise UsageError(f"{where}: its parameters are {dtypes[0]}; give dtype={', dtype='.join(DTYPES)}")
     return dtypes[0] if dtypes else case.dtype
 
 

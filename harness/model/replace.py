@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from harness.configuration.errors import UsageError, nearest, one_line
-from harness.configuration.operation import resolve
+from harness.configuration.operation import Function, resolve
 from harness.model import known
-from harness.model.replacements import COMPILE
+from harness.model.given import named
+from harness.model.replacements import COMPILE, last
 from harness.model.watch import name_of
 
 TENSORS = ("weight", "bias")  # arguments of constructors that say whether there is one
@@ -48,12 +49,12 @@ def targets(model: nn.Module, replacement: Mapping[str, Any]) -> list[str]:
         return [path for path in replacement["at"] if path in modules]
     kind = resolve(replacement["of"], "replace.of")
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        raise UsageError(f"replace.of={replacement['of']}: not a class of modules")
+        raise UsageError(f"replace.of={named(replacement['of'])}: not a class of modules")
     found = [path for path, module in modules.items() if isinstance(module, kind)]
     if not found:
         names = sorted({name_of(type(module)) for module in modules.values()})
-        hint = nearest(replacement["of"].rpartition(".")[2], [name.rpartition(".")[2] for name in names])
-        raise UsageError(f"replace.of={replacement['of']}: the model has none; {hint}it has: {', '.join(names)}")
+        hint = nearest(last(replacement["of"]), [name.rpartition(".")[2] for name in names])
+        raise UsageError(f"replace.of={named(replacement['of'])}: the model has none; {hint}it has: {', '.join(names)}")
     return [path for path in found if not any(path.startswith(f"{outer}.") for outer in found if outer)]
 
 
@@ -66,7 +67,7 @@ def _put(model: nn.Module, path: str, new: nn.Module) -> None:
         setattr(owner, name, new)
 
 
-def _replaced(old: nn.Module, name: str, by: Callable[..., Any]) -> nn.Module:
+def _replaced(old: nn.Module, name: Function, by: Callable[..., Any]) -> nn.Module:
     if name == COMPILE:
         return _of_class(old, _compiled(type(old).forward))
     if isinstance(by, type) and issubclass(by, nn.Module):
@@ -74,7 +75,7 @@ def _replaced(old: nn.Module, name: str, by: Callable[..., Any]) -> nn.Module:
             old.__class__ = by
             return old
         return _module(old, by)
-    library = known.module_forward(name)
+    library = known.module_forward(name) if isinstance(name, str) else None
     return _of_class(old, _calling(by) if library is None else library)
 
 

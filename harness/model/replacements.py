@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.configuration.errors import UsageError, unknown
+from harness.configuration.operation import Function
 
 KEYS = ("of", "by")
+RESERVED = ("as_is", "compiled")  # names of variants
 COMPILE = "torch.compile"  # `by` of modules that are compiled, each alone
 EXAMPLE = "[{of: torch.nn.RMSNorm, by: my_package.FastNorm}]"
 
@@ -18,8 +20,8 @@ class Replacement:
     """Modules that are replaced: those of a class, or those at some paths."""
 
     name: str
-    by: str  # dotted path of a class, of a function, or torch.compile
-    of: str = ""  # dotted path of a class
+    by: Function  # a class of modules, a function, or COMPILE
+    of: Function | None = None  # a class of modules
     at: tuple[str, ...] = ()  # paths in the model, in place of a class
 
     @property
@@ -42,10 +44,20 @@ def parse(value: Any) -> list[Replacement]:
             if key not in KEYS:
                 raise unknown("replace", key, KEYS, "keys of a replacement")
         for key in KEYS:
-            if not isinstance(item.get(key), str) or not item[key]:
-                raise UsageError(f"replace.{key}={item.get(key)}: expected a dotted path, as in {EXAMPLE}")
-        name = item["by"].rpartition(".")[2]
-        taken = [other.name for other in found]
-        name = name if name not in taken else f"{name} for {item['of'].rpartition('.')[2]}"
-        found.append(Replacement(name if name not in taken else f"{name} {len(found) + 1}", item["by"], item["of"]))
+            given = item.get(key)
+            if not given or not (isinstance(given, str) or callable(given)):
+                raise UsageError(f"replace.{key}={given}: expected a dotted path, as in {EXAMPLE}")
+        found.append(Replacement(_name(item, [other.name for other in found]), item["by"], item["of"]))
     return found
+
+
+def _name(item: Mapping[str, Any], taken: Sequence[str]) -> str:
+    """The last part of what replaces, made different from the names that are taken, and from those of variants."""
+    by, of = (last(item[key]) for key in ("by", "of"))
+    names = [by, f"{by} for {of}", f"{by} for {of} {len(taken) + 1}"]
+    return next(name for name in names if name not in (*taken, *RESERVED))
+
+
+def last(function: Function) -> str:
+    """The last part of a dotted path, or the name of an object."""
+    return (function if isinstance(function, str) else getattr(function, "__name__", "")).rpartition(".")[2]

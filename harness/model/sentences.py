@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.model.analysis import Analysis
 from harness.model.groups import Group
+from harness.model.predict import NOTHING_LEFT
 from harness.report import formatting
 
 MOST_BOUNDS = 3  # groups whose bounds are told
@@ -31,4 +32,6 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def _bound(group: Group, value: float) -> str:
+    if value >= NOTHING_LEFT:
+        return f"{group.name} takes as long alone as a whole step: what it costs within the model is not known."
     return f"If {group.name} cost nothing, a step would be {formatting.digits(value, 3)} times as fast."

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from harness.configuration.errors import CaseError
 from harness.model.analysis import Analysis, Way
 from harness.model.decide import Decision, decide
+from harness.model.groups import Group
 from harness.model.measure import run
-from harness.model.predict import Saving, saving, speedup
+from harness.model.predict import saving, speedup
 from harness.model.replacements import COMPILE, Replacement
 from harness.model.step import MODULE
 from harness.model.whole import AS_IS, COMPILED
+from harness.results.comparison import Comparison
 
 TOGETHER = "all together"
 WHOLE = "compiled whole"
@@ -46,13 +49,13 @@ def _whole(analysis: Analysis, base: str, replacements: Sequence[Replacement]) -
     if len(together) > 1:
         sets[TOGETHER] = together
     for name, chosen in sets.items():
-        replace = [replacement.plain for replacement in chosen]
-        variants[name] = {**as_it_is, "args": {**as_it_is["args"], "replace": replace}, **compiled}
+        args = {**as_it_is["args"], "replace": [replacement.plain for replacement in chosen]}
+        variants[name] = {**as_it_is, "args": args, **compiled}
     folder = asked.folder / ("whole" if base == AS_IS else f"whole_{base}")
     try:
         comparison = run(analysis, asked.model.operation(variants), analysis.command, folder)
     except CaseError as error:
-        analysis.warnings.append(f"the whole model could not be measured: {error}")
+        analysis.warn("the whole model", f"could not be measured: {error}")
         analysis.failed = True
         return None
     return Way(base, comparison, folder.name)
@@ -101,42 +104,61 @@ def _overlap(left: str, right: str) -> bool:
 
 def _decisions(analysis: Analysis, replacements: Sequence[Replacement]) -> list[Decision]:
     decisions = []
-    first, way = analysis.ways[0], analysis.ways[-1]
+    first, last = analysis.ways[0], analysis.ways[-1]
     for replacement in replacements:
-        at = way if replacement.name in way.comparison.entries else first
-        savings = _savings(analysis, replacement, at)
+        way = last if replacement.name in last.comparison.entries else first
         names = " + ".join(group.name for group in analysis.groups_of(replacement))
-        decisions += _decided(at, replacement.name, names, savings)
-    each = [_savings(analysis, replacement, way) for replacement in _compatible(analysis, replacements)]
-    known = None if None in each else [part for parts in each for part in parts or ()]
-    decisions += _decided(way, TOGETHER, "", known)
+        decisions += _decided(analysis, way, replacement.name, names, [replacement])
+    decisions += _decided(analysis, last, TOGETHER, "", _compatible(analysis, replacements))
     compiled = first.comparison.entries.get(COMPILED)
     if compiled is not None:
         decisions.append(decide(WHOLE, "", None, compiled, first.comparison.baseline))
     return decisions
 
 
-def _decided(way: Way, name: str, group: str, savings: list[Saving] | None) -> list[Decision]:
+def _decided(
+    analysis: Analysis, way: Way, name: str, group: str, replacements: Sequence[Replacement]
+) -> list[Decision]:
+    """The decision on replacements that were put in together under a name; none if they were not."""
     entry, base = way.comparison.entries.get(name), way.comparison.entries[way.base]
     if entry is None:
         return []
-    predicted = None if not savings or base.latency is None else speedup(base.latency, savings)
-    return [decide(name, group, predicted, entry, base)]
+    alone = [part for each in replacements for part in _alone(analysis, each, way)]
+    savings = [saving(part.group, part.comparison, part.base, part.name) for part in alone]
+    known = [part for part in savings if part is not None]
+    whole = len(known) == sum(len(analysis.groups_of(each)) for each in replacements)
+    predicted = speedup(base.latency, known) if known and whole and base.latency is not None else None
+    saved = {part.group.name: each.seconds.value for part, each in zip(alone, savings, strict=True) if each}
+    entries = [part.comparison.entries[part.as_built] for part in alone]
+    return [decide(name, group, predicted, entry, base, entries, saved)]
 
 
-def _savings(analysis: Analysis, replacement: Replacement, way: Way) -> list[Saving] | None:
-    """What a replacement saves in each of its groups, each run alone in the same way; None if one is not known."""
+@dataclass(frozen=True)
+class _Alone:
+    """A replacement in the case of one of its groups: its variant, and the one beside which it is put in.
+
+    `as_built` is its variant that is not compiled.
+    """
+
+    group: Group
+    comparison: Comparison
+    base: str
+    name: str
+    as_built: str
+
+
+def _alone(analysis: Analysis, replacement: Replacement, way: Way) -> list[_Alone]:
+    """A replacement in its groups' cases, run in the same way as the model, as far as these were measured."""
     found = []
     for group in analysis.groups_of(replacement):
         measured = analysis.measured.get(group.name)
         if measured is None or measured.comparison is None:
-            return None
+            continue
+        entries = measured.comparison.entries
         name = replacement.name if replacement.of else replacement.name.partition(" ")[0]
-        base = AS_IS
-        if way.base == COMPILED and f"{name}_{COMPILED}" in measured.comparison.entries:
-            base, name = COMPILED, f"{name}_{COMPILED}"
-        saved = saving(group, measured.comparison, base, name)
-        if saved is None:
-            return None
-        found.append(saved)
+        compiled = f"{name}_{COMPILED}"
+        if way.base == COMPILED and compiled in entries and COMPILED in entries:
+            found.append(_Alone(group, measured.comparison, COMPILED, compiled, name))
+        elif name in entries:
+            found.append(_Alone(group, measured.comparison, AS_IS, name, name))
     return found

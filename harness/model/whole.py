@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from harness.devices import candidates
 from harness.execution.messages import Broken, DeviceOpened, Died, Environment, Recorded, Usage
 from harness.execution.process import Process
 from harness.measure.observations import from_plain
-from harness.model.replacements import Replacement
+from harness.model.replacements import Replacement, last
 from harness.model.step import RecordTask, Step
 
 AS_IS, COMPILED = "as_is", "compiled"
@@ -33,8 +33,7 @@ class Model:
     @property
     def name(self) -> str:
         """A name for people."""
-        path = self.builder if isinstance(self.builder, str) else getattr(self.builder, "__qualname__", "model")
-        return path.rpartition(".")[2]
+        return last(self.builder) or "model"
 
     @property
     def args(self) -> dict[str, Any]:
@@ -61,7 +60,7 @@ def operation(name: str, inputs: Mapping[str, Any], variants: Mapping[str, Any])
         variants=dict(variants),
         modes=list(MODES),
     )
-    return asdict(settings)
+    return {item.name: getattr(settings, item.name) for item in fields(settings)}
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,12 @@ SWEEP = (
     Chart("speedup", "The fastest variant and its speedup in each case", module="speedup_map"),
 )
 
+MODEL = (Chart("step", "The time of a step, cut by groups, as it is and with each replacement"),)
+
 
 def check(names: Any) -> None:
     """Raises UsageError if `report.charts` names an unknown chart."""
-    known = [chart.name for chart in (*RUN, *SWEEP)]
+    known = [chart.name for chart in (*RUN, *SWEEP, *MODEL)]
     for name in names or ():
         if name not in known:
             raise unknown("report.charts", name, known)

@@ -22,7 +22,15 @@ from harness.results.storage import Document
 if TYPE_CHECKING:
     from harness.report.sweep_report import SweepReport
 
-MARKED = ("faster", "slower", "wrong", "failed", "degraded")  # cells that have a colour of their own
+MARKED = (
+    "faster",
+    "slower",
+    "wrong",
+    "failed",
+    "degraded",
+    "use",
+    "do not use",
+)  # cells that have a colour of their own
 TYPES = {".png": "png", ".svg": "svg+xml"}
 MOST_ROWS = 200  # of a table in the page itself; a browser takes seconds to lay out thousands
 
@@ -55,7 +63,7 @@ class Section:
 def of_run(comparison: Comparison, folder: Path, charts: Sequence[Chart], redraw: str = "") -> str:
     """The page of a run; `charts` are those drawn in its folder, `redraw` the command that draws the others."""
     document = comparison.document
-    return _render(
+    return render(
         "run.html",
         title=comparison.title,
         subtitle=f"{document['created']} · {document['device'].get('name', comparison.case['device'])} · "
@@ -64,7 +72,7 @@ def of_run(comparison: Comparison, folder: Path, charts: Sequence[Chart], redraw
         warnings=summary.warnings(comparison),
         sections=_sections(comparison, folder, charts, redraw),
         command=document["command"],
-        environment=_environment(document),
+        environment=environment(document),
         config=document["config"],
     )
 
@@ -92,7 +100,7 @@ def _sections(comparison: Comparison, folder: Path, charts: Sequence[Chart], red
 def of_sweep(report: SweepReport, charts: Sequence[Chart]) -> str:
     """The page of a sweep; `charts` are those drawn in its folder."""
     first = report.first_document
-    return _render(
+    return render(
         "sweep.html",
         title=report.swept.title,
         subtitle=report.subtitle,
@@ -102,12 +110,13 @@ def of_sweep(report: SweepReport, charts: Sequence[Chart]) -> str:
         cases=[asdict(job) for job in report.jobs],
         pictures=[Picture.of(chart, report.folder) for chart in charts],
         command=report.command,
-        environment=_environment(first) if first else {},
+        environment=environment(first) if first else {},
         config=report.config,
     )
 
 
-def _render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
+def render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
+    """A page of a template below templates/; `config` is shown as YAML."""
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
     return _templates().get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
 
@@ -123,7 +132,8 @@ def _templates() -> jinja2.Environment:
     )
 
 
-def _environment(document: Document) -> dict[str, str]:
+def environment(document: Document) -> dict[str, str]:
+    """What a page shows of the harness, the device and the environment that results hold."""
     return _flat({"harness": document["harness"], "device": document["device"], **document["environment"]})
 
 

@@ -14,7 +14,11 @@ from rich.text import Text
 
 from harness.report.tables import Table
 
-COLOURS = {"faster": "green", "slower": "red", "wrong": "red", "failed": "red", "degraded": "yellow"}
+COLOURS = {
+    **dict.fromkeys(("faster", "use"), "green"),
+    **dict.fromkeys(("slower", "do not use", "wrong", "failed"), "red"),
+    "degraded": "yellow",
+}
 PIPE_WIDTH = 160  # of a table that goes to a file or a pipe
 NAME_WIDTH = 12  # the first column may be folded down to this; the others are never broken
 FRAME = 3  # what a column's border and padding take

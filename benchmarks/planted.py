@@ -1,0 +1,166 @@
+"""Models with planted replacements, whose effect is known: more or less work, an opaque operator, a wrong result."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+ROUNDS = 40  # of work in a module as it is
+SIZE = 96
+WIDE = 1 << 20  # elements: far more than the caches hold
+
+
+class Work(nn.Module):
+    """A linear layer, and rounds of work whose result is thrown away."""
+
+    rounds = ROUNDS
+
+    def __init__(self, size: int = SIZE):
+        super().__init__()
+        self.size = size
+        self.linear = nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.rounds):
+            x @ self.linear.weight
+        return torch.tanh(self.linear(x))
+
+
+def _working(rounds: int) -> type[Work]:
+    return type(f"Work{rounds}", (Work,), {"rounds": rounds})
+
+
+# Less and more work by known amounts, in a model in which it is about two thirds of a step
+ROUNDS_OF = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80]
+globals().update({f"Work{rounds}": _working(rounds) for rounds in ROUNDS_OF})
+
+
+class Rest(nn.Module):
+    """What is not replaced."""
+
+    def __init__(self, size: int = SIZE):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(ROUNDS // 2):
+            x @ self.linear.weight
+        return torch.tanh(self.linear(x))
+
+
+def working() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """Two layers that do work and two that are left as they are."""
+    return nn.Sequential(Work(), Rest(), Work(), Rest()), (torch.randn(SIZE, SIZE),)
+
+
+# An operator that the compiler cannot look into
+
+
+class Activation(nn.Module):
+    """A chain of operators, which a compiler makes one loop of, with those around it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.where(x > 0, x, x * 0.5 * 0.5 * 0.5)
+
+
+@torch.library.custom_op("planted::activation", mutates_args=())
+def opaque(x: Tensor) -> Tensor:
+    return torch.nn.functional.leaky_relu(x, 0.125)
+
+
+@opaque.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+class OpaqueActivation(Activation):
+    """The same in one kernel: faster alone, and in the way of the compiler."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return opaque(x)
+
+
+class Elementwise(nn.Module):
+    """Activations between other operators of the same kind: memory is all that they cost."""
+
+    def __init__(self, layers: int = 4):
+        super().__init__()
+        self.layers = nn.ModuleList(Activation() for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x * 1.01 + 0.01) - x * 0.5
+        return x
+
+
+def elementwise() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Elementwise(), (torch.randn(WIDE),)
+
+
+# Wrong results, each in another way
+
+
+class _Scaled(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return 1.03 * super().forward(x)
+
+
+class _Other(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+
+class _Nothing(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class _Nan(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        y[0] = float("nan")
+        return y
+
+
+class _Remembering(Activation):
+    seen = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.seen is None:
+            self.seen = super().forward(x)
+        return self.seen
+
+
+class _Narrow(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.bfloat16()).to(x.dtype)
+
+
+class _Half(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.zeros_like(x)
+        half = x.shape[0] // 2
+        y[:half] = super().forward(x[:half])
+        return y
+
+
+class _InPlace(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.relu_()
+
+
+class _Random(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + 0.01 * torch.rand_like(x)
+
+
+class _Shape(Activation):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x[None])
+
+
+WRONG = {
+    kind.__name__.lstrip("_"): kind
+    for kind in (_Scaled, _Other, _Nothing, _Nan, _Remembering, _Narrow, _Half, _InPlace, _Random, _Shape)
+}
+globals().update(WRONG)

@@ -1,0 +1,161 @@
+"""Decisions on replacements: from verdicts, and with the reason that was seen; on made-up results."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from synthetic_results import LATENCY
+
+from harness.model.decide import DO_NOT_USE, UNCLEAR, USE, Decision, decide
+from harness.results.comparison import Comparison
+from harness.results.statistics import Interval
+
+GUARDS = "TorchDynamo Cache Lookup"
+
+
+def operator(name: str, calls: int = 1, us: float = 1.0) -> dict[str, Any]:
+    return {"operator": name, "calls": calls, "self_cpu_us": us, "device_time_us": None}
+
+
+def measurement(variant: str, **known: Any) -> dict[str, Any]:
+    profile = {
+        "operators": known.pop("operators", []), "active": 1, "events": 1, "self_cpu_us": 1.0, "operator_calls": 1,
+        "device_time_us": known.pop("device_time_us", None), "device_executions": None, "host_us": 1.0,
+    }  # fmt: skip
+    timeline = known.pop("timeline", None)
+    if timeline is not None:
+        timeline = {
+            "host_dispatches": 1.0,
+            "runtime_schedules": None,
+            "device_span_us": 1.0,
+            "host_us": 1.0,
+            **timeline,
+        }
+    compiles = known.pop("compiles", [])
+    plain = {"variant": variant, "status": "ok", "reason": None, "error": None, "profile": profile}
+    return plain | {"timeline": timeline, "compiles": compiles} | known
+
+
+def compiled(breaks: int = 0, *reasons: str) -> list[dict[str, Any]]:
+    return [
+        {"seconds": 1.0, "cached": True, "graphs": 1 + breaks, "graph_breaks": breaks, "break_reasons": list(reasons)}
+    ]
+
+
+def comparison(seconds: dict[str, float], spread: float = 0.001, **known: dict[str, Any]) -> Comparison:
+    """A comparison in which the calls of each variant take so many seconds; the first is the baseline."""
+    draw = random.Random(0)
+    baseline = next(iter(seconds))
+    rows = [
+        [name, process, number, 1, value * draw.lognormvariate(0, spread)]
+        for name, value in [*seconds.items(), ("(control)", seconds[baseline])]
+        for process in range(5)
+        for number in range(10)
+    ]
+    case = {"op": "net", "dims": {}, "dtype": "float32", "mode": "forward", "device": "cpu", "baseline": baseline}
+    document = {
+        "case": {**case, "variants": list(seconds)},
+        "config": {"latency": LATENCY},
+        "device": {},
+        "work": None,
+        "warnings": [],
+        "measurements": [measurement(name, **known.get(name, {})) for name in seconds],
+        "samples": {"rows": rows},
+    }
+    return Comparison(document)
+
+
+def decided(
+    whole: Comparison, predicted: tuple[float, float, float] | None = None, alone: Comparison | None = None
+) -> Decision:
+    base, entry = whole.baseline, whole.entries["new"]
+    parts = [] if alone is None else [alone.entries["new"]]
+    return decide("new", "Norm", predicted and Interval(*predicted), entry, base, parts)
+
+
+def test_a_verdict_is_a_decision() -> None:
+    faster = decided(comparison({"as_is": 1e-2, "new": 8e-3}), (1.2, 1.1, 1.4))
+    assert (faster.decision, faster.status) == (USE, "ok")
+    assert faster.reason == "a step takes 8,001 µs in place of 10.00 ms, as predicted"
+    slower = decided(comparison({"as_is": 1e-2, "new": 1.2e-2}), (0.8, 0.7, 0.9))
+    assert slower.decision == DO_NOT_USE
+    same = decided(comparison({"as_is": 1e-2, "new": 1e-2}), (1.0, 0.9, 1.1))
+    assert same.decision == DO_NOT_USE
+    assert same.reason.startswith("a step takes as long")
+    noisy = decided(comparison({"as_is": 1e-2, "new": 9.5e-3}, spread=0.5))
+    assert noisy.decision == UNCLEAR
+    assert "may be chance: try latency.seconds=4" in noisy.reason
+
+
+def test_what_is_not_right_is_not_used_wherever_it_was_seen() -> None:
+    wrong = {"status": "wrong", "reason": "differs"}
+    within = decided(comparison({"as_is": 1e-2, "new": 5e-3}, new=wrong))
+    assert (within.decision, within.status, within.reason) == (DO_NOT_USE, "wrong", "wrong: differs")
+    alone = comparison({"as_is": 1e-3, "new": 5e-4}, new=wrong)
+    found = decided(comparison({"as_is": 1e-2, "new": 5e-3}), alone=alone)
+    assert (found.decision, found.status) == (DO_NOT_USE, "wrong")
+    assert found.reason == "wrong: differs (net, run alone)"
+    for status in ("failed", "degraded"):
+        known = {"status": status, "reason": "why"}
+        assert decided(comparison({"as_is": 1e-2, "new": 5e-3}, new=known)).decision == DO_NOT_USE
+
+
+def test_what_cannot_be_compared_is_unclear() -> None:
+    found = decided(comparison({"as_is": 1e-2, "new": 5e-3}, new={"comparable": False, "reason": "it is random"}))
+    assert (found.decision, found.reason) == (UNCLEAR, "it is random")
+    base = {"status": "wrong", "reason": "differs"}
+    found = decided(comparison({"as_is": 1e-2, "new": 5e-3}, as_is=base))
+    assert (found.decision, found.reason) == (UNCLEAR, "the model without it is wrong: differs")
+
+
+OPAQUE = {"operators": [operator("mine::norm", 4)], "compiles": compiled()}
+TIMES = {"device_busy_us": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("base", "known", "why"),
+    [
+        (
+            {"compiles": compiled()},
+            {"compiles": compiled(2, "print")},
+            "the compiler breaks its graph at the replacement (2 times): print",
+        ),
+        ({"compiles": compiled()}, OPAQUE, "mine::norm, called 4 times a step, is opaque to the compiler"),
+        (
+            {"timeline": {**TIMES, "device_executions": 3.0, "device_gap_us": 0.0}},
+            {"timeline": {**TIMES, "device_executions": 9.0, "device_gap_us": 0.0}},
+            "the device runs 9 executions a step in place of 3",
+        ),
+        (
+            {"timeline": {**TIMES, "device_executions": 3.0, "device_gap_us": 10.0}},
+            {"timeline": {**TIMES, "device_executions": 3.0, "device_gap_us": 900.0}},
+            "the device waits longer between executions, 900.0 µs in place of 10.00 µs",
+        ),
+        (
+            {"operators": [operator(GUARDS, 1, 10.0)], "compiles": compiled()},
+            {"operators": [operator(GUARDS, 9, 400.0)], "compiles": compiled()},
+            "Dynamo's guards take 400.0 µs a step",
+        ),
+        ({"device_time_us": 900.0}, {"device_time_us": 500.0}, "the host is the limit: the device works 400.0 µs less"),
+        ({}, {}, "nothing that was seen says why"),
+    ],
+)  # fmt: skip
+def test_the_reason_says_what_was_seen(base: dict[str, Any], known: dict[str, Any], why: str) -> None:
+    """Of a replacement that is faster alone, and slower in the model."""
+    whole = comparison({"compiled": 1e-2, "new": 1.2e-2}, compiled=base, new=known)
+    alone = comparison({"as_is": 2e-3, "new": 1e-3})
+    found = decided(whole, (1.3, 1.2, 1.4), alone)
+    assert found.decision == DO_NOT_USE
+    assert found.reason.startswith(
+        "a step of the compiled model takes 12.00 ms in place of 10.00 ms, although a call alone"
+    )
+    assert "2.00× as fast" in found.reason
+    assert why in found.reason
+
+
+def test_a_gain_that_is_not_the_predicted_one_is_told() -> None:
+    found = decided(comparison({"as_is": 1e-2, "new": 8e-3}), (1.05, 1.04, 1.06))
+    assert found.decision == USE
+    assert "more of a gain than predicted" in found.reason
