@@ -32,7 +32,7 @@ FOUND = [  # by fuzzing: each gave a traceback, several lines, exit status 1 or 
     (["hydra/launcher=[null]"], "hydra/launcher=[null]"),
     (["hydra/launcher=null", "dtype=float32"], "error: hydra/launcher=null: "),
     (["op.name=${oc.env:NOPE}"], "op.name: KeyError"),
-    (["op.name=${oc.env:NOPE}", "op.inputs=[1]"], "op.inputs"),
+    (["op.name=${oc.env:NOPE}", "op.baseline=[1]"], "op.baseline"),
     (["dtype=${nope}"], "dtype: Interpolation key 'nope' not found"),
     (["latency=bogus"], "latency=bogus: unknown; choices: default"),
     (["sweep=bogus"], "sweep=bogus: unknown; choices: dtypes, shapes"),
