@@ -92,6 +92,8 @@ def test_equal_verdicts_need_no_sentence_and_what_was_not_seen_is_not_guessed() 
     assert "in wall time the same: nothing that was seen says why." in sentence(unknown, device_busy_us=None)
     scattered = unknown | {"verdict": "unclear"}
     assert "in wall time not clearly faster or slower: wall time scatters" in sentence(scattered, device_busy_us=None)
+    why = "not clearly faster or slower: wall time scatters between processes and 92% of a call is dispatch."
+    assert why in sentence(unknown | {"verdict": "unclear", "device_busy_us": 80.0, "device_gap_us": 0.0})
     vague = row("fused", 500.0, 97.0, 2.0, 3.1, **FAST | {"device_verdict": "unclear", "device_speedup_hi": 99.0})
     assert (
         "On the device it is not clearly faster or slower, in wall time faster: device time scatters between processes."

@@ -68,11 +68,12 @@ def _why(entry: Entry, row: Row, base: Row) -> str:
                 "time, which wall time includes and device time leaves out"
             )
     mine, theirs = _causes(*own), _causes(*others)
-    unequal = {name: abs(mine.get(name, (0.0, ""))[0] - theirs.get(name, (0.0, ""))[0]) for name in {**mine, **theirs}}
-    name = max(unequal, key=lambda name: unequal[name], default="")
-    if name and unequal[name] >= math.log1p(LEAST):
-        return max(mine.get(name, (0.0, "")), theirs.get(name, (0.0, "")))[1]
-    return "wall time scatters between processes" if row["verdict"] == "unclear" else "nothing that was seen says why"
+    both = {name: (mine.get(name, NONE), theirs.get(name, NONE)) for name in {**mine, **theirs}}
+    unequal = {name: abs(pair[0][0] - pair[1][0]) for name, pair in both.items()}
+    most = max(unequal, key=lambda name: unequal[name], default="")
+    seen = [max(both[most])[1]] if unequal.get(most, 0.0) >= math.log1p(LEAST) else []
+    scatter = ["wall time scatters between processes"] if row["verdict"] == "unclear" else []
+    return formatting.listed(scatter + seen or ["nothing that was seen says why"])
 
 
 def _causes(entry: Entry, row: Row, whose: str) -> dict[str, tuple[float, str]]:
