@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import NoReturn, ParamSpec
 
-from harness.configuration.errors import UsageError
+from harness.configuration.errors import UsageError, unknown
 
 P = ParamSpec("P")
 
@@ -21,6 +22,47 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def choice(option: str, choices: Sequence[str]) -> Callable[[str], str]:
+    """The type of an argument that is one of `choices`."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise unknown(option, text, choices)
+        return text
+
+    return read
+
+
+def share(option: str, example: str) -> Callable[[str], float]:
+    """The type of an argument that is a fraction below 1, or a percentage; the example shows both."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < 1:
+            raise UsageError(f"{option}={text}: expected a share such as {example}")
+        return value
+
+    return read
+
+
+def number(option: str, minimum: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:
+    """The type of an argument that is a number of at least `minimum`."""
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not minimum <= value < math.inf:
+            raise UsageError(f"{option}={text}: expected a number of {minimum:g} or more")
+        return value
+
+    return read
 
 
 def exit_status(main: Callable[P, int]) -> Callable[P, int]:

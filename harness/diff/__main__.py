@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from harness.configuration.command_line import Parser, exit_status
-from harness.configuration.errors import UsageError, unknown
+from harness.configuration.command_line import Parser, choice, exit_status, share
+from harness.configuration.errors import unknown
 from harness.diff.difference import LEVELS, Settings, difference, gate_failures
 from harness.diff.render import as_json, as_markdown, show
 from harness.diff.runs import METRICS
@@ -55,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fail-on",
         metavar="LEVEL",
-        type=_choice("--fail-on", LEVELS),
+        type=choice("--fail-on", LEVELS),
         help="exit with 1 if a variant that was right is now wrong, failed, degraded, skipped or missing (broken); "
         "or if it is that, or slower (slower)",
     )
@@ -70,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--threshold",
         metavar="SHARE",
-        type=_share("--threshold", "5% or 0.05"),
+        type=share("--threshold", "5% or 0.05"),
         default="5%",
         help="claim no smaller change than this, such as 10%% or 0.1 (default: 5%%); noisier runs claim less by "
         "themselves",
@@ -78,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--confidence",
         metavar="SHARE",
-        type=_share("--confidence", "99% or 0.99"),
+        type=share("--confidence", "99% or 0.99"),
         default="99%",
         help="joint confidence of all claims (default: 99%%)",
     )
@@ -91,20 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format",
         metavar="FORMAT",
-        type=_choice("--format", FORMATS),
+        type=choice("--format", FORMATS),
         default="text",
         help=f"of the output: {', '.join(FORMATS)} (default: text)",
     )
     return parser
-
-
-def _choice(option: str, choices: tuple[str, ...]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise unknown(option, text, choices)
-        return text
-
-    return read
 
 
 def _metrics(text: str) -> tuple[str, ...]:
@@ -112,19 +101,6 @@ def _metrics(text: str) -> tuple[str, ...]:
         if name not in METRICS:
             raise unknown("--metric", name, METRICS)
     return tuple(metric for metric in METRICS if metric in text.split(","))
-
-
-def _share(option: str, example: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            value = math.nan
-        if not 0 < value < 1:
-            raise UsageError(f"{option}={text}: expected a share such as {example}")
-        return value
-
-    return read
 
 
 if __name__ == "__main__":

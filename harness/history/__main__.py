@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from harness.configuration.command_line import Parser, exit_status
-from harness.configuration.errors import UsageError, unknown
+from harness.configuration.command_line import Parser, choice, exit_status, number, share
+from harness.configuration.errors import UsageError
 from harness.history import band, checks, findings, history, page, pivot, render, table, words
 from harness.history.band import BROKEN, SLOWER, Judgement
 from harness.history.history import History, Settings
@@ -115,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--fail-on",
         metavar="LEVEL",
-        type=_choice("--fail-on", LEVELS),
+        type=choice("--fail-on", LEVELS),
         help="exit with 1 if a variant that was right is not (broken); or if it is that, or slower (slower): of --new, "
         "or in the last --days",
     )
@@ -136,25 +135,31 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a variant that was renamed; may be repeated",
     )
-    add("--days", metavar="N", type=_days, default=30.0, help="what counts as lately (default: 30 before the last run)")
+    add(
+        "--days",
+        metavar="N",
+        type=number("--days", 0.01, float),
+        default=30.0,
+        help="what counts as lately (default: 30 before the last run)",
+    )
     add(
         "--threshold",
         metavar="SHARE",
-        type=_share("--threshold", "3% or 0.03"),
+        type=share("--threshold", "3% or 0.03"),
         default="3%",
         help="claim no smaller change than this (default: 3%%)",
     )
     add(
         "--confidence",
         metavar="SHARE",
-        type=_share("--confidence", "99% or 0.99"),
+        type=share("--confidence", "99% or 0.99"),
         default="99%",
         help="of intervals, and of all claims on --new together (default: 99%%)",
     )
     add(
         "--format",
         metavar="FORMAT",
-        type=_choice("--format", FORMATS),
+        type=choice("--format", FORMATS),
         default="text",
         help="of the output: text, markdown (a comment of a screen), junit (XML), github (annotations) (default: text)",
     )
@@ -168,28 +173,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _choice(option: str, choices: tuple[str, ...]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise unknown(option, text, choices)
-        return text
-
-    return read
-
-
-def _share(option: str, example: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            value = math.nan
-        if not 0 < value < 1:
-            raise UsageError(f"{option}={text}: expected a share such as {example}")
-        return value
-
-    return read
-
-
 def _pair(option: str, example: str) -> Callable[[str], tuple[str, str]]:
     def read(text: str) -> tuple[str, str]:
         key, equals, value = text.partition("=")
@@ -198,16 +181,6 @@ def _pair(option: str, example: str) -> Callable[[str], tuple[str, str]]:
         return key, value
 
     return read
-
-
-def _days(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
-        raise UsageError(f"--days={text}: expected a positive number")
-    return value
 
 
 if __name__ == "__main__":

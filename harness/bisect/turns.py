@@ -1,0 +1,168 @@
+"""Turns: two worktrees measured side by side, one run of each after the other, and what can be told from them.
+
+The machine's speed changes from minute to minute, so that a stored number says little about a commit that is measured
+today. Here both commits are measured within the same minutes, and the one that comes first changes from pair to pair. A
+pair is one sample: the logarithm of candidate / good. Its interval over pairs is Student's t.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.bisect.trees import Trees
+from harness.configuration.errors import UsageError, one_line
+from harness.diff import runs
+from harness.diff.runs import METRICS, Run
+from harness.results import statistics
+from harness.results.measurement import OK
+from harness.results.samples import paired
+from harness.results.statistics import Interval
+
+FEWEST = 3  # pairs that a decision needs
+
+
+class UntestableError(Exception):
+    """A commit that does not build, run, or have the variant; says why."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What tells bad commits from good ones: a variant's time, by itself or relative to another's, or its status."""
+
+    variant: str
+    metric: str | None = None  # None: the status
+    control: str | None = None
+
+    @property
+    def title(self) -> str:
+        """`fused, its latency relative to naive`."""
+        if self.metric is None:
+            return f"{self.variant}, its status"
+        what = "latency" if self.metric == runs.LATENCY else "device time"
+        return f"{self.variant}, its {what}{f' relative to {self.control}' if self.control else ''}"
+
+    def log(self, run: Run) -> float:
+        """The logarithm of the time in one run; raises UntestableError if the run does not have it."""
+        assert self.metric is not None
+        own = _seconds(run, self.variant, self.metric)
+        groups = own if self.control is None else paired(own, _seconds(run, self.control, self.metric))
+        medians = [float(np.median(np.log(group))) for group in groups if len(group)]
+        if not medians:
+            raise UntestableError(f"{self.variant} was not timed")
+        return float(np.median(medians))
+
+
+class Turns:
+    """The pairs of runs of the good commit and of the candidate that is in its worktree."""
+
+    def __init__(self, trees: Trees, overrides: Sequence[str], build: str | None):
+        self.trees = trees
+        self.overrides = overrides
+        self.build = build
+        self.pairs: list[tuple[Run, Run]] = []
+        self._count = 0
+
+    def candidate_changed(self) -> None:
+        """Forgets the pairs, and builds the commit that is there now; raises UntestableError if that fails."""
+        self.pairs = []
+        self.prepare(self.trees.candidate_tree)
+
+    def prepare(self, tree: Path) -> None:
+        """Builds a worktree, if there is a command for it."""
+        if self.build is None:
+            return
+        place, environment = self.trees.place(tree), self.trees.environment(tree)
+        done = subprocess.run(
+            self.build, shell=True, cwd=place, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise UntestableError(f"does not build: {_last(done.stderr or done.stdout)}")
+
+    def take(self) -> None:
+        """Measures both once more; the one that came second comes first."""
+        first = [self.trees.good_tree, self.trees.candidate_tree]
+        order = first if len(self.pairs) % 2 == 0 else first[::-1]
+        measured = {tree: self.run(tree) for tree in order}
+        self.pairs.append((measured[self.trees.good_tree], measured[self.trees.candidate_tree]))
+
+    def run(self, tree: Path) -> Run:
+        """One run of a worktree; raises UntestableError if there is none."""
+        self._count += 1
+        folder = self.trees.folder / "runs" / f"{self._count:03d}"
+        place = self.trees.place(tree)
+        if not place.is_dir():
+            raise UntestableError(f"has no folder {self.trees.below}")
+        command = [sys.executable, "-m", "harness", "report.charts=[]", *self.overrides, f"hydra.run.dir={folder}"]
+        environment = self.trees.environment(tree)
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        try:
+            return runs.read(folder)[0]
+        except UsageError as error:
+            raise UntestableError(f"does not run: {_last(done.stderr) or error}") from error
+
+    def ratio(self, quantity: Quantity, confidence: float) -> Interval | None:
+        """Candidate / good of a quantity; None with too few pairs."""
+        logs = [quantity.log(new) - quantity.log(old) for old, new in self.pairs]
+        if len(logs) < FEWEST:
+            return None
+        return statistics.interval([np.exp([log]) for log in logs], confidence)
+
+    def quantities(self, variant: str | None) -> list[Quantity]:
+        """What could tell them apart, ratios first; of one variant, if it is named."""
+        good, bad = self.pairs[-1]
+        baseline = bad.document["case"]["baseline"]
+        names = [name for name in bad.variants if name in good.variants and variant in (None, name)]
+        timed = [
+            (name, metric)
+            for metric in METRICS
+            for name in names
+            if all(run.variants[name].times[metric].samples for run in (good, bad))
+        ]
+        beside = [Quantity(name, metric, baseline) for name, metric in timed if name != baseline]
+        known = [each for each in beside if all(_has(run, baseline, each.metric) for run in (good, bad))]
+        return [*known, *(Quantity(name, metric) for name, metric in timed)]
+
+
+def decide(ratio: Interval | None, whole: float) -> str | None:
+    """`good` or `bad`, by which side of half of the whole change the interval lies on; None if on neither."""
+    if ratio is None:
+        return None
+    half = np.sqrt(whole)
+    if (ratio.low > half) if whole > 1 else (ratio.high < half):
+        return "bad"
+    if (ratio.high < half) if whole > 1 else (ratio.low > half):
+        return "good"
+    return None
+
+
+def right(status: str) -> bool:
+    """Whether a variant of this status is as it should be."""
+    return status == OK
+
+
+def _seconds(run: Run, variant: str, metric: str) -> Sequence[np.ndarray]:
+    result = run.variants.get(variant)
+    if result is None:
+        raise UntestableError(f"has no variant {variant}")
+    if not result.times[metric].samples:
+        raise UntestableError(
+            f"{variant} is {result.status}{f': {result.reason}' if result.reason else ', and was not timed'}"
+        )
+    return result.times[metric].samples
+
+
+def _has(run: Run, variant: str, metric: str | None) -> bool:
+    result = run.variants.get(variant)
+    return result is not None and metric is not None and bool(result.times[metric].samples)
+
+
+def _last(text: str) -> str:
+    """The last line of what a program said."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return one_line(lines[-1]) if lines else ""

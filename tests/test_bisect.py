@@ -1,0 +1,206 @@
+"""The commit that changed a variant: git's bisection in worktrees, and what is decided by measuring."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli import PEAKS, SHORT, Ran, in_process
+
+from harness.bisect.search import Search, Settings, UnclearError
+from harness.bisect.trees import FOUND, Trees
+from harness.bisect.turns import Turns, decide
+from harness.configuration.errors import UsageError
+from harness.results.statistics import Interval
+
+CASE = (
+    "op=rmsnorm",
+    "device=cpu",
+    "lock=none",
+    "+op.variants.mine.fn=kernel.fast",
+    "variants=[naive,mine]",
+    *SHORT,
+    *PEAKS,
+)
+FAST = '''"""A kernel, {number}."""
+import torch
+
+
+def fast(x, weight):
+    for _ in range({calls}):
+        result = torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
+    return result
+'''
+
+
+def kernel(number: int, calls: int = 1) -> str:
+    return FAST.format(number=number, calls=calls)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=Some One", "-c", "user.email=one@example.org")
+    command = ["git", "-C", folder, *identity, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def repository(folder: Path, contents: Sequence[str]) -> list[str]:
+    """A repository with a commit for each content of kernel.py; returns the commits, the first one first."""
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for number, content in enumerate(contents):
+        (folder / "kernel.py").write_text(content)
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", f"Change {number}")
+    return git(folder, "rev-list", "--reverse", "HEAD").split()
+
+
+def bisect(folder: Path, *arguments: str) -> Ran:
+    return in_process(*arguments, cwd=folder, module="harness.bisect")
+
+
+@pytest.mark.parametrize("first", [1, 7, 15])
+def test_git_finds_the_commit_and_the_checkout_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    commits = repository(tmp_path, [str(number) for number in range(16)])
+    (tmp_path / "kernel.py").write_text("not committed\n")
+    before = git(tmp_path, "status", "--porcelain"), git(tmp_path, "rev-parse", "HEAD")
+    monkeypatch.chdir(tmp_path)
+    with Trees(commits[0][:8], "HEAD") as trees:
+        said = trees.start(None)
+        steps = 0
+        while not FOUND.search(said):
+            assert (trees.good_tree / "kernel.py").read_text() == "0"
+            number = int((trees.candidate_tree / "kernel.py").read_text())
+            assert trees.candidate.id == commits[number]
+            said = trees.tell("bad" if number >= first else "good")
+            steps += 1
+        found = FOUND.search(said)
+        assert found and found[1] == commits[first]
+        assert steps <= 4
+        assert trees.commit(found[1]).subject == f"Change {first}"
+    assert (git(tmp_path, "status", "--porcelain"), git(tmp_path, "rev-parse", "HEAD")) == before
+    assert len(git(tmp_path, "worktree", "list").splitlines()) == 1
+    assert not git(tmp_path, "for-each-ref", "refs/bisect")
+
+
+def test_a_log_of_git_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = repository(tmp_path, [str(number) for number in range(16)])
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "bisect.log"
+    with Trees(commits[0], "HEAD") as trees:
+        trees.start(None)
+        trees.tell("good")
+        log.write_text(trees.log)
+        expected = trees.candidate
+        assert commits[7] not in trees.left and commits[8] in trees.left
+    with Trees(commits[0], "HEAD") as trees:
+        trees.start(log)
+        assert trees.candidate == expected
+
+
+def test_skipped_commits_that_are_left_end_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither builds, so that no measurement is made."""
+    commits = repository(tmp_path, [str(number) for number in range(4)])
+    monkeypatch.chdir(tmp_path)
+    with Trees(commits[0], "HEAD") as trees:
+        said: list[str] = []
+        search = Search(
+            trees, Turns(trees, CASE, "echo no compiler >&2; exit 1"), Settings(None, 0.05, 0.99, 3), said.append
+        )
+        with pytest.raises(UnclearError) as ended:
+            search.run(None)
+    message = str(ended.value)
+    assert message.startswith("only skipped commits are left; it is one of ")
+    assert all(f'"Change {number}"' in message for number in (1, 2, 3)) and '"Change 0"' not in message
+    assert len(said) == len(search.skipped) == 2
+    assert said[0].endswith("is skipped: does not build: no compiler")
+
+
+def test_python_finds_the_worktrees_own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = repository(tmp_path / "repository", ["one", "two"])
+    (tmp_path / "repository" / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "repository" / "below")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/repository/source:..:/elsewhere")
+    with Trees(*commits) as trees:
+        path = trees.environment(trees.good_tree)["PYTHONPATH"].split(":")
+        assert path == [f"{trees.good_tree}/source", f"{trees.good_tree}", "/elsewhere"]
+        assert trees.place(trees.good_tree) == trees.good_tree / "below"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "verdict"),
+    [
+        (1.15, 1.25, 1.2, "bad"),
+        (0.98, 1.05, 1.2, "good"),
+        (1.05, 1.15, 1.2, None),
+        (0.5, 2.0, 1.2, None),
+        (0.78, 0.85, 0.8, "bad"),
+        (0.95, 1.02, 0.8, "good"),
+        (0.85, 0.95, 0.8, None),
+    ],
+)
+def test_a_commit_is_on_one_side_of_half_of_the_change(
+    low: float, high: float, whole: float, verdict: str | None
+) -> None:
+    assert decide(Interval(float(np.sqrt(low * high)), low, high), whole) == verdict
+
+
+def test_what_is_wrong_with_the_command_is_said_in_one_line(tmp_path: Path) -> None:
+    commits = repository(tmp_path, ["one", "two"])
+    (tmp_path / "nowhere").mkdir()
+    for arguments, complaint in (
+        (["--good", "v1", "--bad", "HEAD"], "--good=v1: no such commit"),
+        (["--good", commits[0], "--bad", "HEADS"], "--bad=HEADS: no such commit"),
+        (["--good", commits[0]], "the following arguments are required: --bad"),
+        (["--good", commits[0], "--bad", "HEAD", "--turns", "1"], "--turns=1: expected a number of 3 or more"),
+        (["--good", commits[0], "--bad", "HEAD", "--", "-m", "op=rmsnorm"], "-m: bisect measures one case"),
+        (["--good", commits[0], "--bad", "HEAD", "--build", "false", "--", "op=rmsnorm"], "--good: does not build"),
+    ):
+        ran = bisect(tmp_path, *arguments)
+        assert ran.status == 2, arguments
+        assert complaint in ran.err.strip().splitlines()[-1]
+        assert "Traceback" not in ran.err
+
+
+def test_outside_of_a_repository_there_is_nothing_to_bisect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="not in a git repository"):
+        Trees("HEAD~1", "HEAD")
+
+
+def test_the_commit_that_broke_a_variant_is_found(tmp_path: Path) -> None:
+    broken = kernel(2).replace("return result", "return result * 2")
+    commits = repository(tmp_path, [kernel(0), kernel(1), broken])
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--", *CASE)
+    assert ran.status == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0] == f'{commits[2][:10]} "Change 2" is the first bad commit, after 1 steps.'
+    assert lines[2] == "mine, its status: wrong, failed or degraded, where it was right"
+    assert f'step 1: {commits[1][:10]} "Change 1" is good: ok' in ran.err
+
+
+@pytest.mark.slow
+def test_the_commit_that_made_a_variant_slower_is_found_beside_one_that_does_not_run(tmp_path: Path) -> None:
+    contents = [kernel(number, calls=1 if number < 5 else 5) for number in range(8)]
+    contents[3] = "def broken(:\n"
+    commits = repository(tmp_path, contents)
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--log", "bisect.log", "--", *CASE)
+    assert ran.status == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0].startswith(f'{commits[5][:10]} "Change 5" is the first bad commit, after ')
+    assert lines[2].startswith("mine, its latency relative to naive: +")
+    assert '"Change 3"' in lines[3] and "does not run: error: op.variants.mine.fn" in ran.err
+    assert f"first bad commit: [{commits[5]}]" in (tmp_path / "bisect.log").read_text()
+
+
+@pytest.mark.slow
+def test_where_nothing_changed_it_says_so(tmp_path: Path) -> None:
+    commits = repository(tmp_path, [kernel(number) for number in range(2)])
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--turns", "3", "--threshold", "30%", "--", *CASE)
+    assert ran.status == 1, ran.err
+    assert ran.out.startswith("Not found: bad is not told from good in 3 pairs of runs")
