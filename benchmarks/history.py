@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness.configuration.operation import CaseKey
 from harness.history import history
 from harness.history.history import History, Settings
-from harness.history.record import LATENCY, RELATIVE, Result, Run
+from harness.history.record import LATENCY, RELATIVE, Result, Run, Setup
 from harness.history.steps import largest, steps, threshold
 
 TENTH = 1.1
@@ -161,9 +161,8 @@ def made_run(number: int, case: CaseKey, latency: dict[str, float], conditions: 
         for name, value in latency.items()
     }
     commit = f"{number + 1:040x}"
-    return Run(
-        f"{number}-{case.dims}", None, 86400.0 * number, None, commit, False, "one", case, "naive", conditions, results
-    )
+    setup = Setup(case, "naive", "one", conditions)
+    return Run(f"{number}-{case.dims}", None, setup, 86_400.0 * number, None, commit, False, results)
 
 
 def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:
