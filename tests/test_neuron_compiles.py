@@ -110,7 +110,7 @@ def test_a_cache_that_is_named_is_not_emptied(tmp_path: Path) -> None:
     ran = on_core(PAIR, "worker.compile_cache=cold", named, cwd=tmp_path)
     assert ran.status == 2
     assert "worker.compile_cache=cold" in ran.error
-    assert named in ran.error
+    assert named.partition("=")[0] in ran.error
 
 
 @pytest.mark.parametrize("metrics_csv", ["at_once", pytest.param("at_exit", marks=pytest.mark.slow)])

@@ -146,6 +146,6 @@ def _throttled(share: float, limit: float | None) -> tuple[str, ...]:
         return ()
     held = "" if limit is None else f", to {limit:.2g}% of its capacity at most"
     return (
-        f"the core was throttled for {share:.2g}% of the capture{held}: after a pause it starts slowly, and small "
-        "calls that wait for each other are timed so; a call with more work (op.dims) shows its full speed",
+        f"the core was throttled for {share:.2g}% of the capture{held}: after a pause it starts slowly, and calls with "
+        "pauses between them are timed so; a call with more work (op.dims) shows its full speed",
     )

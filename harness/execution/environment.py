@@ -39,7 +39,7 @@ def compiling(worker: WorkerSettings, devices: Sequence[Device]) -> Iterator[Wor
         cold = [name for device in devices for name in device.compile_caches] if worker.compile_cache == "cold" else []
         for name in cold:
             if name in worker.env:
-                named = f"worker.env.{name}={worker.env[name]} names a cache that may not be empty"
+                named = f"worker.env.{name} says where that compiler's cache is, which may not be empty"
                 raise UsageError(f"worker.compile_cache=cold: {named}; leave one of the two out")
         variables = {name: str(Path(folder, name)) for name in cold}
         for device in devices:

@@ -18,7 +18,7 @@ import time
 import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import connection
+from multiprocessing import connection, util
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,8 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         traceback.print_exc()
         fault = preflight.unloadable(error)
         send(Usage(fault.line) if fault is not None else Broken(f"{type(error).__name__}: {one_line(error)}"))
+    with contextlib.suppress(Exception):
+        util._run_finalizers(0)  # type: ignore[attr-defined]  # of semaphores, such as tqdm's: multiprocessing would warn of those that are left
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
