@@ -9,29 +9,26 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 from time import perf_counter  # bound here: a variant may replace the module's
-from typing import Any
 
 import torch
 
-from harness.configuration.operation import declared_work
 from harness.devices import choose, passed_over
 from harness.execution import messages
+from harness.execution.checking import Checking
 from harness.execution.environment import of_process
 from harness.execution.messages import Send, Spoilt, Status, Task, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
-from harness.measure import nki_kernel, operation_checks, torch_private
+from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
 from harness.measure.interference import Interference
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler, fastest
-from harness.measure.outputs import Outputs
 from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
-from harness.measure.tensors import dtypes, own
+from harness.measure.tensors import own
 from harness.measure.trees import tree_map
-from harness.measure.validity import examine, reexamine
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
@@ -55,9 +52,7 @@ class _Worker:
         self.operation = task.case.operation
         self.settings = task.settings
         self.subjects: dict[str, Subject] = {}
-        self.unchecked: set[str] = set()  # not checked a second time: random, or wrong already
         self.call_seconds: dict[str, float] = dict(task.call_seconds)
-        self.work: Mapping[str, float] | None = None
         self.control: Subject | None = None  # the baseline under its second name
         self.seed = self.case.seed * 1000 + task.replicate  # of the order in which variants are timed and profiled
         self.random = Random(self.seed)
@@ -73,8 +68,10 @@ class _Worker:
         with self.turns.key("op.inputs"):
             self.data.inputs(self.case.seed)
         self._put_back("what op imports", replaced)
+        self.checking = Checking(self.case, self.device, self.data, self.turns, self.send)
         if self.task.full_pass:
-            self._evaluate_reference()
+            self.checking.declared(self.task.variants)
+            self._put_back("op.reference")
         for name in self.task.variants:
             with self._step(name, PREPARE):
                 self._prepare(name)
@@ -85,9 +82,10 @@ class _Worker:
         if self.task.full_pass:
             for name in self._standing():
                 with self._step(name, CHECK):
-                    self._check_again(name)
+                    self.checking.again(self.subjects[name])
             self.send(Warnings(self.device.limits()))
-            self._check_work()
+            slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
+            self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
         self.turns.close()
 
     def _standing(self) -> list[str]:
@@ -141,32 +139,6 @@ class _Worker:
         self.subjects.pop(row, None)
         self.send(Status(row, WRONG, reason))
 
-    def _called(self, subject: Subject) -> Outputs:
-        """The outputs of one call, after which global state is restored for the harness's own work."""
-        outputs = subject()
-        self.device.synchronize()
-        self.turns.put_back(subject.name)
-        return outputs
-
-    def _evaluate_reference(self) -> None:
-        """Checks what the operation's author declares, and evaluates the reference."""
-        for name in self.task.variants:
-            variant = self.operation.variant(name)
-            with self.turns.key(f"op.variants.{name}.requires"):
-                unmet = variant.unmet(self.device.name)
-            if not unmet:
-                with self.turns.key(variant.key):
-                    operation_checks.check_signature(variant, self.data.inputs(self.case.seed))
-                self.turns.put_back(name)  # its module was imported
-        self.send(Warnings(self.device.slow_inputs(dtypes(self.data.inputs(self.case.seed)))))
-        with self.turns.key("op.work"):
-            self.work = declared_work(self.operation, self.dtype, self.case.mode)
-        self.send(messages.Work(None if self.work is None else dict(self.work)))
-        with self.turns.key("op.reference"):
-            self.data.expected(self.case.seed)
-        self.send(Warnings(self.data.warnings))
-        self._put_back("op.reference")
-
     def _prepare(self, name: str) -> None:
         """Calls a variant for the first time, which may compile it, and compares its outputs with the reference's."""
         variant = self.operation.variant(name)
@@ -193,31 +165,15 @@ class _Worker:
         self.turns.put_back(name)
         self.subjects[name] = subject
         if self.task.full_pass:
-            self._check(subject, outputs)
+            self.checking.first(subject, outputs)
+            if variant.compile is None:  # one that compiles may do so again
+                self.call_seconds[name] = subject.call_s
 
     def _subject(self, name: str, bound: Bound) -> Subject:
         """A subject with inputs of its own."""
         device = self.device.torch_device()
         inputs = tree_map(lambda value: own(value, with_gradient=True, device=device), self.data.inputs(self.case.seed))
         return Subject(name, bound.function, inputs, self.case.mode, self.case.seed, bound.state)
-
-    def _check(self, subject: Subject, outputs: tuple[Any, ...]) -> None:
-        variant = self.operation.variant(subject.name)
-        seed = self.case.seed
-        call = partial(self._called, subject)
-        finding = examine(
-            subject, outputs, call, partial(self.data.inputs, seed), self.data.expected(seed), self.device
-        )
-        if finding.reason and finding.error is None and variant is self.case.baseline:
-            raise operation_checks.disagreement(self.operation, variant.function(), finding.reason)
-        self.send(messages.Checked(subject.name, finding))
-        if finding.not_comparable or finding.reason:
-            self.unchecked.add(subject.name)
-        if finding.reason:
-            self.send(Status(subject.name, WRONG, finding.reason))
-            subject.refresh(self.data.inputs(seed))
-        if variant.compile is None:  # one that compiles may do so again
-            self.call_seconds[subject.name] = subject.call_s
 
     def _time(self) -> None:
         """Times all variants in rounds, and the baseline once more under a hidden name."""
@@ -282,30 +238,3 @@ class _Worker:
                     profiling.whole(name, self.subjects[name].timed(), seconds, self.task.traces)
                 else:
                     profiling.device_time(name, self.subjects[name].timed(), seconds)
-
-    def _check_again(self, name: str) -> None:
-        """Checks the variant on other contents in the same tensors."""
-        if name not in self.unchecked:
-            seed = self.case.seed + 1
-            subject = self.subjects[name]
-            expected = self.data.expected(seed)
-            reason = reexamine(subject, partial(self._called, subject), self.data.inputs(seed), expected)
-            if reason:
-                self.send(Status(name, WRONG, reason))
-
-    def _check_work(self) -> None:
-        """Compares the declared work with what torch counts of the eager variants, and with the tensors."""
-        if self.work is None:
-            return
-        counted = []
-        for name in self._standing():
-            slow = self.call_seconds.get(name, 0.0) >= PROFILE_S
-            if self.operation.variant(name).compile is None and not slow:
-                with self.turns.turn(name, CHECK, grad=True):
-                    counted.append(operation_checks.count_flops(self.subjects[name]))
-        known = [count for count in counted if count is not None]
-        warnings = [operation_checks.flops_warning(self.operation, self.work, known)]
-        expected = self.data.expected(self.case.seed)
-        inputs = self.data.inputs(self.case.seed)
-        warnings.append(operation_checks.bytes_warning(self.operation, self.work, inputs, expected, self.case.mode))
-        self.send(Warnings([warning for warning in warnings if warning]))
