@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,19 @@ from typing import Any
 import pytest
 import torch
 from cli import BRIEF, QUICK, in_process
+from neuron_runner import on_core
 from torch import nn
 
 from harness import compare
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import DTYPES, MODES, Case, Operation, Variant
 from harness.devices.cpu import Cpu
+from harness.measure import memory
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
 from harness.measure.modules import ModuleError, exact, measured
 from harness.measure.observations import Finding
+from harness.measure.outputs import PARAMETER
 from harness.measure.subject import Subject
 from harness.measure.validity import examine, reexamine
 
@@ -77,7 +82,7 @@ def case(
 def examined(made: Case) -> Finding:
     """What a run finds of the variant in its first calls, and on other contents where these were right."""
     data, device = CaseData(made), Cpu()
-    bound = bind(made.operation.variants[1], device, getattr(torch, made.dtype), made.seed, data.inputs(1))
+    bound = bind(made.operation.variants[1], made, device, data.inputs(1))
     subject = Subject("variant", bound.function, data.inputs(1), made.mode, made.seed, bound.state)
     finding = examine(subject, subject(), subject, lambda: data.inputs(1), data.expected(1), device)
     if finding.reason or finding.not_comparable:
@@ -125,6 +130,31 @@ def test_what_an_object_is_given_as_arguments_goes_to_its_calls() -> None:
 def test_nested_plain_arguments_reach_a_factory() -> None:
     right(case(build, build, replace=[{"of": "drop", "by": "Identity"}]))
     wrong(case(build, build, replace=[{"of": "norm", "by": "Identity"}]), "differs")
+
+
+class Other(nn.Module):
+    """The mathematics of Net, whose weights are drawn in another order and one of which has another name."""
+
+    def __init__(self, name: str = "norm"):
+        super().__init__()
+        self.name = name
+        self.register_module(name, nn.RMSNorm(HIDDEN))
+        self.fixed = nn.Parameter(torch.rand(HIDDEN), requires_grad=False)
+        self.register_buffer("mask", torch.rand(HIDDEN) > 0.1)
+        self.fc = nn.Linear(HIDDEN, HIDDEN)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm = self.get_submodule(self.name)
+        return norm(torch.where(self.mask, self.fc(x), 0)) * self.fixed
+
+
+def test_a_class_is_given_the_weights_of_the_reference() -> None:
+    right(case(Net, Other, "forward_backward"))
+    right(case(Net(), Other))
+    wrong(case(Net, lambda: Other()), "differs")  # what a function makes has the weights that it gives it
+    made = case(Net, Other, name="other")
+    (note,) = bind(made.operation.variants[1], made, Cpu(), CaseData(made).inputs(1)).notes
+    assert "other.weight" in note
 
 
 # Gradients
@@ -299,7 +329,7 @@ def test_hooks_are_kept() -> None:
 def test_what_has_no_copy_is_refused_in_a_line(make: Callable[[], Any], reason: str) -> None:
     made = case(make)
     with pytest.raises((UsageError, ModuleError, TypeError), match=reason):
-        bind(made.operation.variants[1], Cpu(), torch.float32, 1, CaseData(made).inputs(1))
+        bind(made.operation.variants[1], made, Cpu(), CaseData(made).inputs(1))
     with pytest.raises(UsageError, match=r"op\.reference=.*" + reason) as refusal:
         CaseData(made).expected(1)
     assert "\n" not in str(refusal.value)
@@ -351,59 +381,151 @@ def test_keyword_arguments_and_dataclasses(mode: str) -> None:
     wrong(case(Named, Named, mode, inputs=inputs, scale=1.05), "logits: differs" if mode != "backward" else "differs")
 
 
+# Memory
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_does_not_fit_in_float64_is_checked_layer_by_layer(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    inputs = normal(4, 4, 32)
+    whole = CaseData(case(Deep, mode=mode, dtype="bfloat16", inputs=inputs))
+    exact_outputs = whole.expected(1).outputs
+    assert not whole.warnings
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    made = case(Deep, mode=mode, dtype="bfloat16", inputs=inputs)
+    data = CaseData(made)
+    narrow = data.expected(1)
+    assert "layer by layer" in data.warnings[0]
+    for label, output, right_one in zip(narrow.labels, narrow.outputs, exact_outputs, strict=True):
+        if label.kind == PARAMETER:  # autograd gives it in the parameter's dtype
+            torch.testing.assert_close(output.double(), right_one, rtol=0.01, atol=0.02)
+        else:
+            torch.testing.assert_close(output, right_one, rtol=1e-9, atol=1e-9)
+    right(made)
+    wrong(case(Deep, Deep, mode, "bfloat16", inputs, scale=1.5), "differs")
+
+
+def test_copies_live_no_longer_than_they_are_needed() -> None:
+    made: list[weakref.ref[nn.Module]] = []
+
+    def factory() -> nn.Module:
+        module = Net()
+        made.append(weakref.ref(module))
+        return module
+
+    data = CaseData(case(factory, mode="forward_backward"))
+    data.expected(1)
+    gc.collect()
+    assert made and not any(reference() is not None for reference in made)
+    doubles = [found for found in gc.get_objects() if type(found) is nn.Parameter and found.dtype == torch.float64]
+    assert not doubles
+
+
 # As a user runs it
 
 
+NETS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, breaks=False):
+        super().__init__()
+        self.fc, self.norm, self.breaks = nn.Linear(16, 16), nn.RMSNorm(16), breaks
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int32))
+    def forward(self, x):
+        self.calls.add_(1)
+        y = self.fc(x)
+        if self.breaks and y.sum().item() > 1e9:
+            y = y + 1
+        return self.norm(y)
+
+def build(scale):
+    net = Net()
+    net.fc.register_forward_hook(lambda module, inputs, output: output * scale)
+    return net
+
+def inputs(rows, dtype, generator):
+    return {"x": torch.randn(rows, 16, generator=generator).to(dtype)}
+
+def broken():
+    raise RuntimeError("no weights here")
+"""
+NETS_YAML = """
+name: nets
+dims: {rows: 4}
+inputs: nets.inputs
+reference: null
+baseline: net
+variants:
+  net: {fn: nets.Net}
+  built: {fn: nets.build, args: {scale: 1.0}}
+  compiled: {fn: nets.Net, compile: {fullgraph: true}}
+"""
+MORE_YAML = """
+  shifted: {fn: nets.build, args: {scale: -1.0}}
+  broken: {fn: nets.broken}
+  split: {fn: nets.Net, args: {breaks: true}, compile: {backend: aot_eager}}
+"""
+
+
+def nets(folder: Path, more: str = "") -> list[str]:
+    """Writes modules and an operation of theirs; returns the arguments that measure it."""
+    (folder / "nets.py").write_text(NETS)
+    (folder / "conf" / "op").mkdir(parents=True)
+    (folder / "conf" / "op" / "nets.yaml").write_text(NETS_YAML + more.removeprefix("\n"))
+    return [f"hydra.searchpath=[file://{folder / 'conf'}]", "op=nets", "mode=forward_backward", "dtype=float32"]
+
+
 def test_the_command_line_measures_modules_by_name(package: Path) -> None:
-    (package / "nets.py").write_text(
-        "import torch\n"
-        "from torch import nn\n"
-        "class Norm(nn.Module):\n"
-        "    def __init__(self, hidden=16, eps=1e-6):\n"
-        "        super().__init__()\n"
-        "        self.fc, self.norm = nn.Linear(hidden, hidden), nn.RMSNorm(hidden, eps)\n"
-        "    def forward(self, x):\n"
-        "        return self.norm(self.fc(x))\n"
-        "def build(layers):\n"
-        "    return nn.Sequential(*(Norm() for _ in range(layers)))\n"
-        "def inputs(rows, dtype, generator):\n"
-        "    return torch.randn(rows, 16, generator=generator).to(dtype)\n"
-        "def broken():\n"
-        "    raise RuntimeError('no weights here')\n"
-    )
-    (package / "conf" / "op").mkdir(parents=True)
-    (package / "conf" / "op" / "nets.yaml").write_text(
-        "name: nets\n"
-        "dims: {rows: 4}\n"
-        "inputs: nets.inputs\n"
-        "reference: null\n"
-        "baseline: net\n"
-        "variants:\n"
-        "  net: {fn: nets.Norm}\n"
-        "  one: {fn: nets.build, args: {layers: 1}}\n"
-        "  two: {fn: nets.build, args: {layers: 2}}\n"
-        "  broken: {fn: nets.broken}\n"
-        "  compiled: {fn: nets.Norm, compile: {fullgraph: true}}\n"
-    )
-    ran = in_process(
-        "--config-dir", "conf", "op=nets", "device=cpu", "mode=forward_backward", "dtype=float32", *QUICK, cwd=package
-    )
+    eager = "+op.variants.compiled.compile.backend=aot_eager"  # spares the time to generate code
+    ran = in_process(*nets(package, MORE_YAML), eager, "device=cpu", *QUICK, cwd=package)
     assert ran.status == 1, ran.err
     assert {name: row["status"] for name, row in ran.rows.items()} == {
-        "net": "ok", "one": "ok", "two": "wrong", "broken": "failed", "compiled": "ok"
+        "net": "ok", "built": "ok", "compiled": "ok", "shifted": "wrong", "broken": "failed", "split": "ok"
     }  # fmt: skip
     assert ran.rows["broken"]["reason"].startswith("RuntimeError: no weights here")
-    assert (ran.rows["compiled"]["graphs"], ran.rows["compiled"]["graph_breaks"]) == ("2", "0")
+    counts = {name: [row[key] for key in ("graphs", "graph_breaks", "recompiles")] for name, row in ran.rows.items()}
+    assert counts["compiled"] == ["2", "0", "0"]
+    assert (counts["split"][1:], counts["net"]) == (["1", "0"], ["", "", ""])
+
+
+def test_modules_on_the_simulated_core(package: Path) -> None:
+    ran = on_core(*nets(package), "profile.active=2", cwd=package, default_cost=1)
+    assert ran.status == 0, ran.err
+    assert {name: row["status"] for name, row in ran.rows.items()} == dict.fromkeys(("net", "built", "compiled"), "ok")
+    assert ran.rows["compiled"]["graphs"] == "2"
+    assert float(ran.rows["net"]["device_time_us"]) > 0
+
+
+def test_who_overwrites_the_weights_of_others_is_found_out(tmp_path: Path) -> None:
+    class Thief(Net):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            own = {id(value) for value in self.parameters()}
+            for found in gc.get_objects():
+                if type(found) is nn.Parameter and found.shape == self.fc.weight.shape and id(found) not in own:
+                    with torch.no_grad():
+                        found.zero_()
+            return super().forward(x)
+
+    found = compare(
+        variants={"net": Net, "thief": lambda: Thief(), "later": Net},
+        inputs=(torch.randn(4, HIDDEN),),
+        overrides=BRIEF,
+        folder=tmp_path / "run",
+    )
+    statuses = {row["variant"]: row["status"] for row in found.rows}
+    assert statuses == {"net": "ok", "thief": "wrong", "later": "ok"}, [row["reason"] for row in found.rows]
 
 
 def test_compare_takes_modules_and_their_dtype(tmp_path: Path) -> None:
     module = Tied().double()
     found = compare(
-        variants={"eager": module, "again": Tied, "compiled": {"fn": module, "compile": True}},
+        variants={"eager": module, "given": Tied, "own": lambda: Tied(), "compiled": {"fn": module, "compile": True}},
         inputs={"tokens": torch.randint(0, 16, (2, 5))},
         overrides=BRIEF,
         folder=tmp_path / "run",
     )
-    assert {row["variant"]: row["status"] for row in found.rows} == {"eager": "ok", "again": "wrong", "compiled": "ok"}
+    statuses = {row["variant"]: row["status"] for row in found.rows}
+    assert statuses == {"eager": "ok", "given": "ok", "own": "wrong", "compiled": "ok"}
     assert {row["dtype"] for row in found.rows} == {"float64"}
     assert found.document["config"]["op"]["variants"]["eager"]["fn"] == "test_modules.Tied"

@@ -147,7 +147,10 @@ class _Worker:
             self.send(messages.LeftOut(name) if variant.optional else Status(name, SKIPPED, reason))
             return
         inputs = self.data.inputs(self.case.seed)
-        subject = self._subject(name, bind(variant, self.device, self.dtype, self.case.seed, inputs))
+        bound = bind(variant, self.case, self.device, inputs)
+        for note in bound.notes:
+            self.send(messages.Note(name, note))
+        subject = self._subject(name, bound)
         self.turns.watch.restart()
         start = perf_counter()
         with nki_kernel.first_call(variant, self.case.mode):

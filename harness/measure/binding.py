@@ -15,34 +15,38 @@ import torch
 from torch import nn
 
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import SEEDS, Function, Inputs, Operation, Variant, describe, resolve
+from harness.configuration.operation import SEEDS, Case, Function, Inputs, Variant, describe, resolve
 from harness.devices.base import Device
-from harness.measure import modules, nki_kernel
+from harness.measure import memory, modules, nki_kernel
 from harness.measure.modules import State
+from harness.measure.outputs import few
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What is called with the inputs, and the state of the module behind it, if there is one."""
+    """What is called with the inputs, the state of the module behind it, if there is one, and what is to say of it."""
 
     function: Callable[..., Any]
     state: State | None = None
+    notes: tuple[str, ...] = ()
 
 
-def bind(variant: Variant, device: Device, dtype: torch.dtype, seed: int, inputs: Inputs) -> Bound:
+def bind(variant: Variant, case: Case, device: Device, inputs: Inputs) -> Bound:
     """The variant's function with its arguments bound, compiled if it says so.
 
-    A module is a copy in the dtype, on the device: its weights belong to the case as its inputs do. Raises UsageError
-    if what takes no inputs makes no module, ModuleError if a module has no such copy, UnsupportedError if a kernel has
-    no such grid, and what a module's factory raises.
+    A module is a copy in the case's dtype, on the device: its weights belong to the case as its inputs do. Raises
+    UsageError if what takes no inputs makes no module, ModuleError if a module has no such copy, UnsupportedError if a
+    kernel has no such grid, and what a module's factory raises.
     """
     if variant.nki:
         bound = Bound(nki_kernel.bind(variant, inputs))
     else:
-        where = device.torch_device()
-        bound = _bound(
-            variant.fn, variant.args, variant.key, seed, inputs, lambda module: modules.measured(module, dtype, where)
-        )
+        made, args = _made(variant.fn, variant.args, variant.key, case.seed, inputs)
+        state, notes = None, list[str]()
+        if isinstance(made, nn.Module):
+            state, notes = _measured(made, variant, case, device, inputs)
+            made = state.module
+        bound = Bound(partial(made, **args) if args else made, state, tuple(notes))
     if variant.compile is None:
         return bound
     # a function that several variants compile must not share its caches and its recompile limit among them
@@ -50,53 +54,85 @@ def bind(variant: Variant, device: Device, dtype: torch.dtype, seed: int, inputs
     return replace(bound, function=torch.compile(bound.function, **arguments))
 
 
-def bind_reference(operation: Operation, dtype: torch.dtype, seed: int, inputs: Inputs) -> Bound:
+def _measured(
+    module: nn.Module, variant: Variant, case: Case, device: Device, inputs: Inputs
+) -> tuple[State, list[str]]:
+    """The state of the copy that is measured, which can be made again; and what is to be said of its weights."""
+    notes = _given_weights(module, variant, case, inputs)
+
+    def again() -> nn.Module:
+        made = _made(variant.fn, variant.args, variant.key, case.seed, inputs)[0]
+        return _measured(made, variant, case, device, inputs)[0].module  # type: ignore[arg-type]
+
+    copy = modules.measured(module, getattr(torch, case.dtype), device.torch_device())
+    return State(copy, again=again), notes
+
+
+def bind_reference(case: Case, inputs: Inputs) -> Bound:
     """The operation's reference, or its baseline's function if it has none; a module is a copy in float64.
 
-    Raises as `bind` does.
+    One whose copy does not fit into the memory that is free is evaluated in float64 layer by layer. Raises as `bind`.
     """
-    baseline = operation.variant(operation.baseline)
+    made, args = _reference(case, inputs)
+    if not isinstance(made, nn.Module):
+        return Bound(partial(made, **args) if args else made)
+    dtype = getattr(torch, case.dtype)
+    needed, free = modules.exact_bytes(made), memory.free_bytes()
+    notes = []
+    if needed <= free:
+        state = State(modules.exact(made, dtype))
+    else:
+        state = State(modules.narrow(made, dtype), dtype)
+        notes.append(
+            f"its parameters need {needed / 2**30:.3g} GiB to be checked in float64, of which {free / 2**30:.3g} are "
+            "free: they are widened layer by layer, and are not perturbed"
+        )
+    return Bound(partial(state.module, **args) if args else state.module, state, tuple(notes))
+
+
+def _reference(case: Case, inputs: Inputs) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    """What the reference is called as, and with which arguments besides the inputs."""
+    operation, baseline = case.operation, case.baseline
     if operation.reference is None and baseline.nki:
         raise UsageError(f"op.reference: {baseline.name} is an NKI kernel, which cannot stand for it; name a function")
     function, args = (baseline.fn, baseline.args) if operation.reference is None else (operation.reference, {})
-    return _bound(function, args, "op.reference", seed, inputs, lambda module: modules.exact(module, dtype))
-
-
-def _bound(
-    function: Function,
-    args: Mapping[str, Any],
-    key: str,
-    seed: int,
-    inputs: Inputs,
-    copied: Callable[[nn.Module], nn.Module],
-) -> Bound:
-    made = resolve(function, key)
-    if is_factory(made, args):
-        module = _made(made, args, key, seed, inputs)
-        if module is not None:
-            made, args = module, {}
-    state = None
-    if isinstance(made, nn.Module):
-        made = copied(made)
-        state = State(made)
-    return Bound(partial(made, **args) if args else made, state)
+    return _made(function, args, "op.reference", case.seed, inputs)
 
 
 def _made(
-    factory: Callable[..., Any], args: Mapping[str, Any], key: str, seed: int, inputs: Inputs
-) -> nn.Module | None:
-    """The module that a factory makes; None if it makes none, and takes the inputs instead.
+    function: Function, args: Mapping[str, Any], key: str, seed: int, inputs: Inputs
+) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    """What is called with the inputs, and with which arguments besides: a function, or the module that it makes.
 
-    It is called with random numbers from the case's seed, so that all modules of a case draw the same weights.
+    A factory is called with random numbers from the case's seed, so that all modules of a case draw the same weights.
     """
+    factory = resolve(function, key)
+    if not is_factory(factory, args):
+        return factory, args
     with _seeded(seed):
         made = factory(**args)
     if isinstance(made, nn.Module):
-        return made
+        return made, {}
     if misfit(factory, args, inputs) is None:
-        return None
+        return factory, args
     kind = type(made).__name__
     raise UsageError(f"{key}={describe(factory)}: takes no inputs, and what it returns is no nn.Module but a {kind}")
+
+
+def _given_weights(module: nn.Module, variant: Variant, case: Case, inputs: Inputs) -> list[str]:
+    """Gives a module that was made of its class the weights of the reference's, if that is a module of another class.
+
+    Returns what is to be said of those that do not fit. What a function made, or who called `compare`, has its own.
+    """
+    made_of = resolve(variant.fn, variant.key)
+    named = case.baseline.fn if case.operation.reference is None else case.operation.reference
+    if not isinstance(made_of, type) or resolve(named, "op.reference") is made_of:
+        return []
+    reference, _ = _reference(case, inputs)
+    missing = modules.adopt(module, reference) if isinstance(reference, nn.Module) else []
+    if not missing:
+        return []
+    return [f"keeps weights of its own where the reference's module has none of the name and shape: {few(missing)}"]
 
 
 def is_factory(function: Callable[..., Any], args: Mapping[str, Any]) -> bool:

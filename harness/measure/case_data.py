@@ -49,7 +49,7 @@ class CaseData:
             baseline = case.baseline.fn if self._operation.reference is None else self._operation.reference
             where = f"op.reference={describe(resolve(baseline, 'op.reference'))}"
             try:
-                bound = bind_reference(self._operation, self._dtype, case.seed, inputs)
+                bound = bind_reference(case, inputs)
                 self._expected[seed] = expect(
                     bound.function, inputs, case.mode, self._dtype, case.seed, self._operation.tolerance, bound.state
                 )
@@ -59,6 +59,7 @@ class CaseData:
                 raise UsageError(f"{where}: {error}") from error
             except Exception as error:
                 raise UsageError(f"{where}: raised {type(error).__name__}: {one_line(error)}") from error
+            self.warnings += [f"{where}: {note}" for note in bound.notes]
             for what in self._expected[seed].opaque.values():
                 self.warnings.append(f"{where}: {what}, which is not compared")
         return self._expected[seed]

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.measure import torch_private
+from harness.measure.precision import is_inexact
 from harness.measure.tensors import odd, own, same
 
 
@@ -31,7 +33,7 @@ def copied(module: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -
         if reason is not None:
             raise ModuleError(f"its {name} is {reason}")
         if id(tensor) not in done:
-            done[id(tensor)] = _like(tensor, convert(tensor.detach()))
+            done[id(tensor)] = _like(tensor, convert(tensor).detach())
     try:
         return copy.deepcopy(module, done)  # which takes what it is given for what it has copied already
     except Exception as error:
@@ -51,17 +53,63 @@ def exact(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     return copied(module, lambda tensor: _widened(_rounded(tensor.cpu(), dtype)))
 
 
-class State:
-    """What a module holds beside its inputs: its trainable parameters, and its buffers as they were at first."""
+def narrow(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy on the CPU like `exact`'s, but for its parameters, which are in the dtype."""
+    own = torch.device("cpu")
+    return copied(
+        module,
+        lambda tensor: (
+            _rounded(tensor, dtype).to(own, copy=True)
+            if isinstance(tensor, nn.Parameter)
+            else _widened(_rounded(tensor.cpu(), dtype))
+        ),
+    )
 
-    def __init__(self, module: nn.Module):
+
+def exact_bytes(module: nn.Module) -> int:
+    """The memory that the parameters of `exact`'s copy take, and the same again to perturb them."""
+    known = (value for value in module.parameters() if not nn.parameter.is_lazy(value) and is_inexact(value))
+    return 2 * sum(8 * value.numel() for value in known)
+
+
+def adopt(module: nn.Module, other: nn.Module) -> list[str]:
+    """Loads into a module what of another's state fits by name and shape; returns the names that keep what they had."""
+    theirs, own = other.state_dict(), module.state_dict()
+    fitting = {name: value for name, value in theirs.items() if name not in own or _same_shape(own[name], value)}
+    return list(module.load_state_dict(fitting, strict=False).missing_keys)
+
+
+class State:
+    """What a module holds beside its inputs: its trainable parameters, and its buffers as they were at first.
+
+    `narrow` is the dtype of its parameters if these are too many for double precision; `again` makes the same module.
+    """
+
+    def __init__(
+        self, module: nn.Module, narrow: torch.dtype | None = None, again: Callable[[], nn.Module] | None = None
+    ):
         self.module = module
+        self.narrow = narrow
+        self._again = again
+        self._versions = self.versions()
         self.parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
         self._buffers = [
             (f"{prefix}.{key}" if prefix else key, owner, key, buffer, own(buffer))
             for prefix, owner in module.named_modules()
             for key, buffer in owner.named_buffers(recurse=False)
         ]
+
+    def versions(self) -> list[int]:
+        """How often each of its parameters has been written in place."""
+        return [torch_private.version(parameter) for parameter in self.module.parameters()]
+
+    def renew(self) -> None:
+        """Makes its parameters what they were, if somebody has written to them."""
+        if self._again is None or self.versions() == self._versions:
+            return
+        for parameter, fresh in zip(self.module.parameters(), self._again().parameters(), strict=True):
+            parameter.data.copy_(fresh.data)
+        self._versions = self.versions()
 
     def restore(self) -> None:
         """Puts back the buffers that calls have changed, behind autograd's back: a graph that is kept stays usable."""
@@ -79,6 +127,12 @@ class State:
         """The names of the buffers that are not what they were at first."""
         now = dict(self.buffers())
         return {name for name, *_, before in self._buffers if not same(now[name], before)}
+
+
+def _same_shape(left: Any, right: Any) -> bool:
+    if nn.parameter.is_lazy(left) or nn.parameter.is_lazy(right):
+        return False
+    return getattr(left, "shape", None) == getattr(right, "shape", None)
 
 
 def _unfit(tensor: torch.Tensor) -> str | None:

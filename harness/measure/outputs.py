@@ -56,11 +56,11 @@ def unmatched(outputs: Outputs, labels: Sequence[Label], wanted: Outputs, wanted
     own = [label for label in labels if label.kind == PARAMETER and label not in wanted_labels]
     sentences = []
     if missing and not any(label.by_name for label in labels):
-        sentences.append(f"does not give what the reference gives, which was not checked: {_few(missing)}")
+        sentences.append(f"does not give what the reference gives, which was not checked: {few(missing)}")
     elif missing:
-        sentences.append(f"has none of this name and shape, which was not checked: {_few(missing)}")
+        sentences.append(f"has none of this name and shape, which was not checked: {few(missing)}")
     if own:
-        sentences.append(f"has what the reference has not by this name, which was not checked: {_few(own)}")
+        sentences.append(f"has what the reference has not by this name, which was not checked: {few(own)}")
     return sentences
 
 
@@ -69,6 +69,7 @@ def keys(outputs: Any) -> tuple[str, ...]:
     return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
 
 
-def _few(labels: Sequence[Label]) -> str:
-    shown = ", ".join(map(str, labels[:SHOWN]))
-    return shown if len(labels) <= SHOWN else f"{shown} and {len(labels) - SHOWN} more"
+def few(names: Sequence[Any]) -> str:
+    """The first of the names, and how many more there are."""
+    shown = ", ".join(map(str, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

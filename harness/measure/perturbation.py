@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from harness.configuration.operation import SEEDS
+from harness.measure.modules import State
 from harness.measure.precision import finite, is_inexact, wide
 from harness.measure.tensors import dense, with_values
 from harness.measure.trees import flatten, tree_map
@@ -45,12 +46,13 @@ class Rounding:
         return self._moved(value, self._step)
 
     @contextlib.contextmanager
-    def within(self, module: nn.Module) -> Iterator[None]:
+    def within(self, state: State) -> Iterator[None]:
         """A module with its parameters moved, and what its modules return, and the gradients of that.
 
-        Afterwards it is as it was.
+        Afterwards it is as it was. Parameters that are too many for double precision are left alone.
         """
-        parameters = [(parameter, parameter.data) for parameter in module.parameters()]
+        module = state.module
+        parameters = [] if state.narrow else [(parameter, parameter.data) for parameter in module.parameters()]
         known: dict[int, Any] = {}  # what a module hands on has been moved where it came from
 
         def move(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,12 +21,33 @@ class Exactly(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(function, "__name__", "")
-        if name.startswith("__") and name.endswith("__") and name.strip("_") in ("get", "set", "delete"):
-            return function(*args, **(kwargs or {}))  # an attribute
+        attribute = name.startswith("__") and name.endswith("__") and name.strip("_") in ("get", "set", "delete")
+        if attribute or function is torch.autograd.grad:  # which is about tensors, not about their values
+            return function(*args, **(kwargs or {}))
         written = 1 if name.endswith("_") and not name.endswith("__") else 0  # the tensor that is written in place
         args = (*args[:written], *tree_map(_widened, list(args[written:])))
         kwargs = {key: value if key == "out" else tree_map(_widened, value) for key, value in (kwargs or {}).items()}
         return function(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def layer_by_layer(dtype: torch.dtype) -> Iterator[None]:
+    """Functions in double precision over parameters that stay in their dtype: only those of one function are widened.
+
+    Autograd keeps the parameters for the backward pass as they are, and not as the functions see them.
+    """
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dtype != torch.float64:
+            return tensor
+        short = tensor.to(dtype)
+        return short if torch.equal(short.double(), tensor) else tensor
+
+    def unpack(kept: torch.Tensor) -> torch.Tensor:
+        return kept.double() if kept.dtype == dtype else kept
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack), Exactly():
+        yield
 
 
 def _widened(value: Any) -> Any:

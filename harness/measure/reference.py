@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ import torch
 from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
 from harness.measure.perturbation import MORE_PERTURBATIONS, PERTURBATIONS, Rounding, Sensitivity
-from harness.measure.precision import Exactly, number, upcast
+from harness.measure.precision import Exactly, layer_by_layer, number, upcast
 from harness.measure.subject import Subject
 from harness.measure.tensors import Sealed, SealedSparse, odd, seal, short, unseal
 from harness.measure.trees import tree_map
@@ -126,6 +127,8 @@ class _Evaluation:
         self._seed = seed
         self._state = state
         self._context: Callable[[], AbstractContextManager[Any]] = nullcontext
+        if state is not None and state.narrow is not None:
+            self._context = partial(layer_by_layer, state.narrow)
         self.keys: tuple[str, ...] = ()
         self.labels: tuple[Label, ...] = ()
         self.numbers: tuple[bool, ...] = ()
@@ -135,7 +138,8 @@ class _Evaluation:
         """The outputs, and their keys if they are a dict."""
         subject = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state)
         try:
-            outputs = subject()
+            with self._context():
+                outputs = subject()
         except RuntimeError:
             # a function over weights of its own mixes their dtype with float64
             self._context = Exactly
@@ -162,7 +166,7 @@ class _Evaluation:
         """Evaluates on inputs, parameters and upstream gradients that are moved; adds to each sensitivity in `seen`."""
         inputs = tree_map(rounding.move, exact)
         moved = Subject("reference", self._reference, inputs, self._mode, self._seed, self._state, rounding.move)
-        within = nullcontext() if self._state is None else rounding.within(self._state.module)
+        within = nullcontext() if self._state is None else rounding.within(self._state)
         with within, self._context():
             values = moved()
         outputs = dict(zip(moved.labels, values, strict=True))

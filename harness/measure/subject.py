@@ -126,8 +126,10 @@ class Subject:
     def refresh(self, inputs: Sequence[Any] | dict[str, Any]) -> None:
         """Writes new contents into the same tensors, at the same addresses if these are of the same size.
 
-        Upstream gradients, which a variant may have overwritten, are restored.
+        Upstream gradients and parameters, which a variant may have overwritten, are restored.
         """
+        if self.state is not None:
+            self.state.renew()
         inputs = inputs if isinstance(inputs, dict) else list(inputs)
         reused = same_form(self.inputs, inputs) and all(
             overwrite(current, new)
@@ -155,9 +157,8 @@ class Subject:
 
     def versions(self) -> list[int]:
         """How often each of its tensors has been written in place: a cheap look at whether someone did."""
-        weights = () if self.state is None else self.state.module.parameters()
-        tensors = (*self._tensors, *(self._upstream or ()), *weights)
-        return [torch_private.version(tensor) for tensor in tensors]
+        weights = [] if self.state is None else self.state.versions()
+        return [torch_private.version(tensor) for tensor in (*self._tensors, *(self._upstream or ()))] + weights
 
     def returns_input(self, outputs: Outputs) -> bool:
         """Whether every output shares its memory with an input, so that nothing need have been computed."""

@@ -75,7 +75,7 @@ def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> 
     """
     where = f"model={described(case.baseline.args['builder'])}"
     try:
-        bound = bind(case.baseline, device, dtype, case.seed, inputs)
+        bound = bind(case.baseline, case, device, inputs)
         assert isinstance(bound.function, nn.Module)  # its builder makes one
         at = device.torch_device()
         placed = tree_map(lambda value: own(value, with_gradient=True, device=at), inputs)
