@@ -245,6 +245,16 @@ def test_a_scatter_of_5_percent_claims_nothing_of_equal_variants_and_finds_a_ten
     assert not more.count("faster")
 
 
+def test_nothing_below_what_the_baseline_differs_from_itself_by_is_claimed() -> None:
+    document = made_up(np.random.default_rng(0), {"a": 100.0, "b": 108.0}, scatter=0.005).document
+    assert Comparison(document).entries["b"].device.verdict == "slower"
+    for row in document["device_samples"]["rows"]:
+        row[-1] *= 1.1 if row[0] == CONTROL else 1.0
+    found = Comparison(document)
+    assert found.device_clock.noise_floor == pytest.approx(0.1, abs=0.01)
+    assert found.entries["b"].device.verdict == "unclear"
+
+
 def test_intervals_of_device_time_cover_it_as_often_as_they_say() -> None:
     rng = np.random.default_rng(1)
     found = [made_up(rng, {"a": 400.0, "b": 300.0}).entries["b"].device for _ in range(300)]

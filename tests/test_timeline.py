@@ -86,6 +86,24 @@ def test_work_after_the_call_belongs_to_it_and_work_before_the_first_to_none() -
     assert (found.device_busy_us, found.device_gap_us) == (0.75, 0)
 
 
+def test_the_host_is_the_cause_of_a_gap_until_it_has_given_the_next_execution() -> None:
+    """Gaps of 2, 3 and 1 µs: given before the gap began, 1 µs before it ended, and by a launch that is not traced."""
+
+    def launch(start: int, link: int) -> Event:
+        return Event("cudaLaunchKernel", trace.RUNTIME, start, start + 10, (9, 9), 0, link)
+
+    launches = [launch(100, 1), launch(200, 2), launch(8_000, 2)]
+    kernels = [
+        kernel(1_000, 2_000, link=1),
+        kernel(4_000, 6_000, link=2),
+        kernel(9_000, 10_000, link=2),
+        kernel(11_000, 12_000),
+    ]
+    found = analysed([call(0, 9_500), *launches, *kernels])
+    assert (found.device_gap_us, found.device_wait_us) == (6, 2)
+    assert analysed([call(0, 9_500), *kernels]).device_wait_us is None, "without the runtime nothing is known"
+
+
 def test_devices_side_by_side_are_each_busy() -> None:
     found = analysed(
         [call(0, 9_000), kernel(1_000, 2_000), kernel(1_000, 2_000, device=1), kernel(4_000, 5_000, device=1)]

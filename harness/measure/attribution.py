@@ -211,8 +211,9 @@ def wait_ns(executions: Sequence[Event], schedules: Mapping[int, Sequence[int]])
     total = 0
     reached = executions[0].end
     for execution in executions[1:]:
-        given = [at for at in schedules.get(execution.link, ()) if at <= execution.start]
-        total += max(0, given[-1] - reached) if given else 0
+        times = schedules.get(execution.link, ())
+        before = bisect.bisect_right(times, execution.start)
+        total += max(0, times[before - 1] - reached) if before else 0
         reached = max(reached, execution.end)
     return total
 

@@ -153,7 +153,7 @@ def record(
     events = trace.of_export(folder / trace.TRACE)
     if not trace.calls(events):
         raise OwnProfilerError(PROFILES_ON)
-    calls = Calls(without(events, first) if len(first) < active else events)
+    calls = Calls(without(events, first) if 0 < len(first) < active else events)
     summary = summarize(calls, active, device, notes + dropped, len(first))
     return Recorded(summary, timeline(calls), device_seconds(calls, summary), eager_operators(calls))
 
