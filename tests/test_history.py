@@ -292,7 +292,7 @@ def test_no_results_are_an_error_in_one_line(slower: Path, tmp_path: Path) -> No
         ([slower, "--pivot", "torch"], "--pivot=torch: all runs have 2.13.0; nothing stands side by side"),
         ([slower, "--where", "op=gelu"], "--where op=gelu: no such run; there are rmsnorm, softmax"),
         ([slower, "--where", "op"], "--where=op: expected op=rmsnorm"),
-        ([slower, "--days", "0"], "--days=0: expected a positive number"),
+        ([slower, "--days", "0"], "--days=0: expected a number of 0.01 or more"),
         ([slower, "--threshold", "5"], "--threshold=5: expected a share such as 3% or 0.03"),
         ([slower, "--format", "xml"], "--format=xml: unknown; choices: github, junit, markdown, text"),
         ([slower, "--fail-on", "slow"], "did you mean slower? choices: broken, slower"),

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.history.changes import ALIKE, BLURRED, NEAR, Change, shift
+from harness.history.changes import ALIKE, NEAR, Change, shift
 from harness.history.record import ABSOLUTE, CONFIGURED, Run
 from harness.history.series import Group, differing
 from harness.report import formatting
@@ -160,7 +160,7 @@ def _coincidence(change: Change) -> Coincidence:
     if change.status is not None:  # known to the run
         before, after = [runs[change.before]], [runs[change.place]]
     else:
-        near = BLURRED if change.measure in ABSOLUTE else NEAR
+        near = max(change.within, NEAR)
         before = runs[max(change.before - near - SIDE + 1, 0) : max(change.before - near + 1, 1)]
         after = runs[change.place + near : change.place + near + SIDE] or [runs[-1]]
     around = runs[max(change.place - AROUND, 0) : change.place + AROUND]

@@ -8,16 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
+from harness.history import steps
 from harness.history.record import ABSOLUTE, MEASURES, RATIOS
 from harness.history.series import Group, Series
-from harness.history.steps import steps
 from harness.results import statistics
 from harness.results.measurement import OK, SKIPPED
 from harness.results.statistics import Interval
 
 STATUS = "status"  # the measure of a change of status
 NEAR = 1  # runs within which steps of two measures are one change
-BLURRED = 5  # the same of a time beside a ratio: it is known less well when the time changed than when the ratio did
 ALIKE = 0.5  # of a change: by how much two variants may differ that changed alike
 
 
@@ -31,6 +30,7 @@ class Change:
     place: int  # of the first run after it, in the group
     before: int  # of the last run before it
     ratio: Interval | None  # of the measure, after / before; None of a status
+    within: int = 0  # runs on either side that the place is known to
     evidence: dict[str, Interval] = field(default_factory=dict)  # of every measure that shows it
     status: tuple[str, str] | None = None  # before and after
     until: int | None = None  # the first run in which the former status is back
@@ -80,19 +80,16 @@ def shift(series: Series, before: int, after: int, runs: int) -> float | None:
 
 def _moves(group: Group, name: str, measure: str, threshold: float, confidence: float) -> list[Change]:
     series = group.series(name, measure)
-    places = steps(series.logs, float(np.log1p(threshold)), correlated=measure in ABSOLUTE)
+    correlated = measure in ABSOLUTE
+    places = steps.steps(series.logs, float(np.log1p(threshold)), correlated)
     bounds = [0, *places, len(series.places)]
-    return [
-        Change(
-            group=group,
-            variant=name,
-            measure=measure,
-            place=int(series.places[place]),
-            before=int(series.places[place - 1]),
-            ratio=ratio(series.logs[start:place], series.logs[place:end], confidence),
-        )
-        for start, place, end in zip(bounds, places, bounds[2:], strict=False)
-    ]
+    moves = []
+    for start, place, end in zip(bounds, places, bounds[2:], strict=False):
+        change = ratio(series.logs[start:place], series.logs[place:end], confidence)
+        within = steps.uncertainty(float(np.log(change.value)), steps.scatter(series.logs, correlated))
+        at, before = int(series.places[place]), int(series.places[place - 1])
+        moves.append(Change(group, name, measure, at, before, change, min(within, place - start, end - place)))
+    return moves
 
 
 def ratio(before: np.ndarray, after: np.ndarray, confidence: float) -> Interval:
@@ -144,8 +141,7 @@ def _merged(moves: Sequence[Change]) -> list[Change]:
     for move in moves:
         if move.ratio is None:
             continue
-        blurred = BLURRED if move.measure in ABSOLUTE else NEAR
-        near = [change for change in merged if _same(change, move, blurred)]
+        near = [change for change in merged if _same(change, move)]
         change = min(near, key=lambda other: abs(other.place - move.place), default=move)
         change.evidence.setdefault(move.measure, move.ratio)
         if change is move:
@@ -153,12 +149,12 @@ def _merged(moves: Sequence[Change]) -> list[Change]:
     return merged
 
 
-def _same(change: Change, move: Change, blurred: int) -> bool:
-    """Whether a move in another measure is the same change: at the same time, in the same direction."""
+def _same(change: Change, move: Change) -> bool:
+    """Whether a move in another measure is the same change: as far as its place is known, in the same direction."""
     apart = abs(change.place - move.place)
-    if move.measure in change.evidence or apart > blurred:
+    if move.measure in change.evidence or apart > max(move.within, NEAR):
         return False
-    return apart <= NEAR or (change.beside and (_size(change) > 0) == (_size(move) > 0))
+    return apart <= NEAR or (_size(change) > 0) == (_size(move) > 0)
 
 
 def _statuses(group: Group, name: str) -> list[Change]:

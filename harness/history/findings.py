@@ -9,8 +9,7 @@ import numpy as np
 
 from harness.history import causes, words
 from harness.history.causes import CODE, ENVIRONMENT, METHOD, UNCLEAR
-from harness.history.changes import BLURRED, Change
-from harness.history.record import ABSOLUTE
+from harness.history.changes import Change
 from harness.history.words import BROKEN, OUTCOMES, SLOWER
 from harness.report import formatting
 
@@ -136,9 +135,10 @@ def _size(change: Change) -> float:
 
 def _span(change: Change) -> tuple[float, float]:
     """When it was, as far as that is known: of a time alone less well than of a ratio or a status."""
-    blurred = BLURRED if change.measure in ABSOLUTE else 0
     runs = change.group.runs
-    return runs[max(change.before - blurred, 0)].time, runs[min(change.place + blurred, len(runs) - 1)].time
+    if change.beside:  # to the run
+        return runs[change.before].time, runs[change.place].time
+    return runs[max(change.before - change.within, 0)].time, runs[min(change.place + change.within, len(runs) - 1)].time
 
 
 def _end(change: Change) -> float:

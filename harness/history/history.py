@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,8 +64,21 @@ def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple
 
 def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> History:
     """The history of all runs in folders and in a branch; raises UsageError if there are none."""
-    runs, told, new = read(paths, branch, settings)
-    return of_runs(runs, told, new, settings)
+    with _uncollected():
+        runs, told, new = read(paths, branch, settings)
+        return of_runs(runs, told, new, settings)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's garbage collector, which would look through all runs again and again: none is garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def of_runs(runs: Sequence[Run], told: Sequence[str], new: int, settings: Settings) -> History:

@@ -13,6 +13,7 @@ the worst that was tried: benchmarks/history.py simulates how often an unchanged
 
 References
 ----------
+- Bai, "Estimation of a change point in multiple regression models", Rev. Econ. Stat. 79, 1997.
 - Baranowski, Chen and Fryzlewicz, "Narrowest-over-threshold detection of multiple change points and change-point-like
   features", J. R. Stat. Soc. B 81, 2019.
 - Chakar, Lebarbier, Lévy-Leduc and Robin, "A robust approach for estimating change-points in the mean of an AR(1)
@@ -38,6 +39,7 @@ SHORTEST = 3  # runs on either side of a step
 FEWEST = 8  # runs of a series that is searched
 DECAY = 2**0.5  # of the lengths of intervals
 MOST_CORRELATED = 0.8
+BAI = 11.0  # the 97.5 % quantile of where the largest statistic of a step lies, in units of (deviation / size) ** 2
 NORMAL = 0.6745 * 2**0.5  # median absolute difference of two values of a standard normal distribution
 
 
@@ -47,8 +49,7 @@ def steps(values: np.ndarray, floor: float, correlated: bool = False) -> list[in
     No step smaller than `floor` is reported, and none in fewer than FEWEST runs. If successive runs are `correlated`,
     as by a neighbour on the machine that stays for hours, a step has to exceed the scatter of their means over time.
     """
-    deviation = scatter(values) * (_inflation(values) if correlated else 1.0)
-    deviation = max(deviation, floor / (2 * CLIP))  # runs that agree more closely need no smaller unit
+    deviation = max(scatter(values, correlated), floor / (2 * CLIP))  # runs that agree more need no smaller unit
     limit = threshold(len(values))
     return _pruned(values, _search(values, 0, deviation, limit), deviation, limit, floor)
 
@@ -58,22 +59,25 @@ def threshold(runs: int) -> float:
     return THRESHOLD + DOUBLING * max(float(np.log2(max(runs, 1) / USUAL)), 0.0)
 
 
-def scatter(values: np.ndarray) -> float:
-    """The standard deviation of values around levels, from the differences of successive ones; 0 of a single one."""
-    return float(np.median(np.abs(np.diff(values)))) / NORMAL if len(values) > 1 else 0.0
+def scatter(values: np.ndarray, correlated: bool = False) -> float:
+    """The standard deviation of values around levels, from the differences of successive ones; 0 of a single one.
 
-
-def _inflation(values: np.ndarray) -> float:
-    """What correlation adds to the standard deviation of means, over that from successive differences.
-
-    The correlation of successive runs is estimated from differences, as a step does not change it (Chakar et al. 2017).
+    If runs are `correlated`, it is that of independent ones whose means scatter as much. The correlation is estimated
+    from differences, which a step does not change (Chakar et al. 2017).
     """
-    if len(values) < FEWEST:
-        return 1.0
-    apart = float(np.median(np.abs(values[2:] - values[:-2])))
+    if len(values) < 2:
+        return 0.0
     near = float(np.median(np.abs(np.diff(values))))
-    correlation = min(max((apart / near) ** 2 - 1, 0.0), MOST_CORRELATED) if near else 0.0
-    return float(np.sqrt(1 + correlation)) / (1 - correlation)
+    if not correlated or len(values) < FEWEST or not near:
+        return near / NORMAL
+    apart = float(np.median(np.abs(values[2:] - values[:-2])))
+    correlation = min(max((apart / near) ** 2 - 1, 0.0), MOST_CORRELATED)
+    return near / NORMAL * float(np.sqrt(1 + correlation)) / (1 - correlation)
+
+
+def uncertainty(size: float, deviation: float) -> int:
+    """Runs on either side within which a step of this size lies with a confidence of 95 % (Bai 1997)."""
+    return int(BAI * (deviation / size) ** 2) + 1
 
 
 def largest(values: np.ndarray) -> np.ndarray:

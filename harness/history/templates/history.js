@@ -54,7 +54,9 @@ options(FILTERS.variant, distinct(DATA.groups.flatMap(group => group.series.map(
 options(FILTERS.cause, DATA.causes, "all");
 options(FILTERS.days, [...DATA.periods.map(days => [String(days), days === 1 ? "the last day" : `the last ${days} days`]), ["Infinity", "all time"]]);
 options($("measure"), DATA.measures.map(measure => [measure, NAMES[measure]("the baseline")]));
-FILTERS.days.value = String(DATA.days);
+const newestChange = Math.max(...DATA.findings.map(finding => finding.end));
+const since = days => DATA.newest - days * 86400;
+FILTERS.days.value = String([DATA.days, ...DATA.periods.filter(days => days > DATA.days), Infinity].find(days => newestChange > since(days)) ?? Infinity);
 const fits = group => KEYS.every(key => !FILTERS[key].value || FILTERS[key].value === group[key]);
 const variantFits = name => !FILTERS.variant.value || FILTERS.variant.value === name;
 
@@ -62,8 +64,7 @@ const variantFits = name => !FILTERS.variant.value || FILTERS.variant.value === 
 
 let shown = 20;
 function drawFindings() {
-  const since = DATA.newest - Number(FILTERS.days.value) * 86400;
-  const found = DATA.findings.filter(finding => finding.end > since && finding.groups.some(group => fits(DATA.groups[group]))
+  const found = DATA.findings.filter(finding => finding.end > since(Number(FILTERS.days.value)) && finding.groups.some(group => fits(DATA.groups[group]))
     && (!FILTERS.cause.value || FILTERS.cause.value === finding.cause) && finding.series.some(([, name]) => variantFits(name)));
   const earlier = DATA.findings.length - found.length;
   $("changed-note").textContent = `${found.length} change${found.length === 1 ? "" : "s"}, the worst first${earlier ? `; ${earlier} earlier, or filtered out` : ""}. Choose one to see its series.`;
