@@ -162,7 +162,7 @@ def made_run(number: int, case: CaseKey, latency: dict[str, float], conditions: 
     }
     commit = f"{number + 1:040x}"
     setup = Setup(case, "naive", "one", conditions)
-    return Run(f"{number}-{case.dims}", None, setup, 86_400.0 * number, None, commit, False, results)
+    return Run(f"{number}-{case.dims}", None, setup, 86_400.0 * number, None, commit, False, None, results)
 
 
 def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,12 @@ from filelock import FileLock
 
 Result = TypeVar("Result")
 Shared = Callable[[str, Callable[[Path], Result]], Result]
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 
 FOLDER = "VARIANT_HARNESS_TESTS"  # the variable that tells xdist's workers the folder of the session
 
@@ -98,3 +104,39 @@ def core(tmp_path: Path) -> Callable[..., Any]:
 def package(tmp_path: Path) -> Path:
     """An empty working directory; files written into it can be imported by the program that runs there."""
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium as the system's packages bring it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is on the PATH")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Any]:
+    """Opens pages; fails on a console message, an error, or a request for anything but the page itself."""
+    pages = []
+
+    def open_(path: Path, **settings: Any) -> Any:
+        page = browser.new_page(**settings)
+        pages.append(page)
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda asked: problems.append(asked.url) if not asked.url.startswith("data:") else None)
+        page.goto(path.as_uri())
+        page.problems = problems
+        return page
+
+    yield open_
+    for page in pages:
+        assert page.problems == [page.url]
+        page.close()

@@ -170,6 +170,16 @@ def test_a_single_variant_is_unclear_without_other_cases(tmp_path: Path) -> None
     assert (change.cause, change.reason) == ("unclear", "no other variant tells the code from the machine")
 
 
+def test_the_machines_yardstick_is_a_witness(tmp_path: Path) -> None:
+    documents = []
+    for day in range(40):
+        slow = 1.5 if day >= 20 else 1.0
+        made = document(day, {"naive": latencies(day)["naive"] * slow}, "variants=[naive]")
+        documents.append(made | {"machine": {"own_s": 1e-3 * slow}})
+    (change,) = read(write(tmp_path / "runs", documents)).changes
+    assert (change.cause, change.reason) == ("machine", "the machine's yardstick moved alike, by +50%")
+
+
 def test_settings_that_alternate_make_series_of_their_own(tmp_path: Path) -> None:
     def day(number: int, case: int) -> dict[str, Any]:
         return {"latency_us": latencies(number, case)}

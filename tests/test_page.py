@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +12,6 @@ from cli import Ran
 from harness.report import run_report, sweep_report
 from harness.results import storage
 from harness.results.comparison import Comparison
-
-playwright = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium as the system's packages bring it."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is on the PATH")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,29 +35,6 @@ def sweep_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert len(rows) > 10_000
     sweep_report.write(synthetic_results.sweep_report(folder, rows, jobs))
     return folder / "report.html"
-
-
-@pytest.fixture
-def opened(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Opens pages; fails on a console message, an error, or a request for anything but the page itself."""
-    pages = []
-
-    def open_(path: Path, **settings: Any) -> Any:
-        page = browser.new_page(**settings)
-        pages.append(page)
-        problems: list[str] = []
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda asked: problems.append(asked.url) if not asked.url.startswith("data:") else None)
-        page.goto(path.as_uri())
-        page.problems = problems
-        return page
-
-    yield open_
-    for page in pages:
-        assert page.problems == [page.url]
-        page.close()
 
 
 def column(page: Any, table: str, number: int) -> list[str]:

@@ -114,6 +114,9 @@ def _of_time(change: Change, groups: Sequence[Group]) -> tuple[str, str]:
     group = change.group
     own = _moved(change, change.variant)
     witnesses = [name for name in group.variants if name != change.variant and _alike(_moved(change, name), own)]
+    yardstick = shift(group.yardstick, change.before, change.place, AROUND)
+    if yardstick is not None and _alike(yardstick, own):
+        return MACHINE, f"the machine's yardstick moved alike, by {_signed(yardstick)}"
     elsewhere = _elsewhere(change, groups)
     if len(elsewhere) >= FEW and _alike(float(np.median(elsewhere)), own):
         return MACHINE, f"other cases moved alike, by {_signed(float(np.median(elsewhere)))}"

@@ -70,6 +70,7 @@ class Run:
     clock: str | None  # what is wrong with the time that it gives
     commit: str | None
     changed: bool  # whether files of the commit were changed
+    yardstick: float | None  # seconds that a fixed piece of work took the machine at its fastest, if the run has it
     results: Mapping[str, Result]  # by variant
 
     @property
@@ -120,14 +121,14 @@ class Run:
     @classmethod
     def of(cls, name: str, page: str | None, setup: Setup, plain: Sequence[Any]) -> Run:
         """The run from the plain values that `read` returned."""
-        time, clock, commit, changed, results = plain
+        time, clock, commit, changed, yardstick, results = plain
         made = {
             variant: Result(
                 variant, status, reason, {key: known for key, known in zip(MEASURES, figures, strict=True) if known}
             )
             for variant, status, reason, *figures in results
         }
-        return cls(name, page, setup, time, clock, commit, changed, made)
+        return cls(name, page, setup, time, clock, commit, changed, yardstick, made)
 
 
 def read(content: bytes) -> tuple[list[Any], list[Any]]:
@@ -161,7 +162,8 @@ def _run(document: Document) -> list[Any]:
         [entry.name, entry.measurement.status, entry.measurement.reason, *map(figures[entry.name].get, MEASURES)]
         for entry in entries
     ]
-    return [*_time(document), commit.get("id"), bool(commit.get("changed")), results]
+    yardstick = _positive((document.get("machine") or {}).get("own_s"))
+    return [*_time(document), commit.get("id"), bool(commit.get("changed")), yardstick, results]
 
 
 def _figures(entry: Entry) -> dict[str, Figure]:

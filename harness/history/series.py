@@ -64,6 +64,12 @@ class Group:
         """That of the last run."""
         return self.runs[-1].baseline
 
+    @cached_property
+    def yardstick(self) -> Series:
+        """The machine's yardstick in the runs that have it."""
+        known = [(place, run.yardstick) for place, run in enumerate(self.runs) if run.yardstick is not None]
+        return Series(np.array([place for place, _ in known], int), [(seconds, None, None) for _, seconds in known])
+
     def results(self, variant: str) -> list[Result | None]:
         """A variant's result in each run; None if the run does not have it."""
         return [run.results.get(variant) for run in self.runs]
