@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import multiprocessing
 import os
 import pkgutil
@@ -131,7 +132,9 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
 
     try:
         run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
-        run(cloudpickle.loads(task), send, set_turn)
+        content = cloudpickle.loads(task)
+        gc.freeze()  # imported objects are never garbage, and need not be scanned
+        run(content, send, set_turn)
         send(Done())
     except UsageError as error:
         traceback.print_exc()

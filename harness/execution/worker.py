@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -58,7 +57,6 @@ class _Worker:
         self.random = Random(self.seed)
 
     def run(self) -> None:
-        gc.freeze()  # imported objects are never garbage, and need not be scanned
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
         if any(variant.compile is not None for variant in self.operation.variants):
