@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -229,6 +230,24 @@ def test_buffers_that_calls_change_are_put_back_and_compared(mode: str) -> None:
     wrong(case(Counted, Counted, mode, track=False), "buffer norm.running_mean after the call: differs")
 
 
+class Growing(nn.Module):
+    """Keeps what is no buffer from call to call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append(x)
+        return x * len(self.seen)
+
+
+def test_state_that_is_in_no_buffer_is_found_out() -> None:
+    with pytest.raises(UsageError, match="gives other outputs when it is called again"):
+        CaseData(case(Growing)).expected(1)
+    wrong(case(lambda x: x * 1, Growing), "right in its first call only")
+
+
 def test_evaluation_stays_as_it_was() -> None:
     right(case(Net(p=0.5).eval()))
     assert examined(case(Net, p=0.5)).not_comparable
@@ -333,6 +352,44 @@ def test_what_has_no_copy_is_refused_in_a_line(make: Callable[[], Any], reason: 
     with pytest.raises(UsageError, match=r"op\.reference=.*" + reason) as refusal:
         CaseData(made).expected(1)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.filterwarnings("ignore")  # both are deprecated
+def test_kinds_that_copy_themselves_or_have_no_float64_are_refused() -> None:
+    for make, reason in (
+        (lambda: torch.jit.script(nn.Linear(HIDDEN, 4)), "a RecursiveScriptModule copies itself"),
+        (lambda: torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(HIDDEN, 4))), "its 0 is a quantized"),
+    ):
+        with pytest.raises(UsageError, match=r"op\.reference=.*" + reason):
+            CaseData(case(make)).expected(1)
+
+
+@pytest.mark.parametrize("thing", ["parametrized", "locked"])
+def test_what_cannot_be_sent_to_a_process_is_refused_in_a_line(thing: str) -> None:
+    module = nn.Linear(HIDDEN, HIDDEN)
+    if thing == "locked":
+        module.lock = threading.Lock()
+    else:
+        module = torch.nn.utils.parametrizations.weight_norm(module)
+    with pytest.raises(UsageError, match=r"^op\.variants\.b\.fn=.*cannot be sent to a measuring process: .*") as error:
+        compare(variants={"a": nn.Linear(HIDDEN, HIDDEN), "b": module}, inputs=torch.ones(2, HIDDEN), overrides=BRIEF)
+    assert "\n" not in str(error.value)
+
+
+def test_a_function_of_inputs_that_all_have_defaults_is_no_factory() -> None:
+    def product(x: torch.Tensor | None = None, times: int = 2) -> torch.Tensor:
+        return x * times
+
+    right(case(product))
+    right(case(nn.Sequential()))  # which is false in a condition
+
+
+def test_a_module_that_was_compiled_by_its_owner_says_so() -> None:
+    made = case(Net, lambda: torch.compile(Net(), backend="eager"), "forward_backward")
+    right(made)
+    (note,) = bind(made.operation.variants[1], made, Cpu(), CaseData(made).inputs(1)).notes
+    assert "compiled already" in note
+    right(case(lambda: torch.compile(Net(), backend="eager"), Net))
 
 
 # Inputs and outputs

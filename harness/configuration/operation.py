@@ -91,10 +91,14 @@ class Operation:
         return next(variant for variant in self.variants if variant.name == name)
 
     @property
+    def right(self) -> Function:
+        """The reference, or the baseline's function if there is none."""
+        return self.variant(self.baseline).fn if self.reference is None else self.reference
+
+    @property
     def imported(self) -> dict[str, Any]:
         """What names modules that a measuring process imports, by its key: paths, functions, lists of modules."""
-        reference = self.reference or self.variant(self.baseline).fn
-        named: dict[str, Any] = {"op.inputs": self.inputs, "op.reference": reference, "op.work": self.work}
+        named: dict[str, Any] = {"op.inputs": self.inputs, "op.reference": self.right, "op.work": self.work}
         for variant in self.variants:
             named |= {variant.key: variant.fn}
             named |= {f"op.variants.{variant.name}.requires": f"[{','.join(variant.requires)}]"}

@@ -233,7 +233,7 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
 
 
 def _names_function(value: Any) -> bool:
-    return bool(value) and (isinstance(value, str) or callable(value))
+    return callable(value) or (isinstance(value, str) and bool(value))
 
 
 def _flag(key: str, value: Any) -> bool:

@@ -64,6 +64,8 @@ def _measured(
         made = _made(variant.fn, variant.args, variant.key, case.seed, inputs)[0]
         return _measured(made, variant, case, device, inputs)[0].module  # type: ignore[arg-type]
 
+    if modules.eager(module) is not module:
+        notes.append("is compiled already: neither its compile nor its graphs are counted; give the module and compile")
     copy = modules.measured(module, getattr(torch, case.dtype), device.torch_device())
     return State(copy, again=again), notes
 
@@ -95,8 +97,9 @@ def _reference(case: Case, inputs: Inputs) -> tuple[Callable[..., Any], Mapping[
     operation, baseline = case.operation, case.baseline
     if operation.reference is None and baseline.nki:
         raise UsageError(f"op.reference: {baseline.name} is an NKI kernel, which cannot stand for it; name a function")
-    function, args = (baseline.fn, baseline.args) if operation.reference is None else (operation.reference, {})
-    return _made(function, args, "op.reference", case.seed, inputs)
+    args = baseline.args if operation.reference is None else {}
+    made, args = _made(operation.right, args, "op.reference", case.seed, inputs)
+    return modules.eager(made), args
 
 
 def _made(
@@ -109,11 +112,17 @@ def _made(
     factory = resolve(function, key)
     if not is_factory(factory, args):
         return factory, args
-    with _seeded(seed):
-        made = factory(**args)
+    function_of_inputs = misfit(factory, args, inputs) is None
+    try:
+        with _seeded(seed):
+            made = factory(**args)
+    except Exception:
+        if function_of_inputs:  # each of which has a default
+            return factory, args
+        raise
     if isinstance(made, nn.Module):
         return made, {}
-    if misfit(factory, args, inputs) is None:
+    if function_of_inputs:
         return factory, args
     kind = type(made).__name__
     raise UsageError(f"{key}={describe(factory)}: takes no inputs, and what it returns is no nn.Module but a {kind}")
@@ -125,8 +134,7 @@ def _given_weights(module: nn.Module, variant: Variant, case: Case, inputs: Inpu
     Returns what is to be said of those that do not fit. What a function made, or who called `compare`, has its own.
     """
     made_of = resolve(variant.fn, variant.key)
-    named = case.baseline.fn if case.operation.reference is None else case.operation.reference
-    if not isinstance(made_of, type) or resolve(named, "op.reference") is made_of:
+    if not isinstance(made_of, type) or resolve(case.operation.right, "op.reference") is made_of:
         return []
     reference, _ = _reference(case, inputs)
     missing = modules.adopt(module, reference) if isinstance(reference, nn.Module) else []

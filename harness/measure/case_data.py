@@ -46,8 +46,7 @@ class CaseData:
         if seed not in self._expected:
             case = self._case
             inputs = self.inputs(seed)
-            baseline = case.baseline.fn if self._operation.reference is None else self._operation.reference
-            where = f"op.reference={describe(resolve(baseline, 'op.reference'))}"
+            where = f"op.reference={describe(resolve(self._operation.right, 'op.reference'))}"
             try:
                 bound = bind_reference(case, inputs)
                 self._expected[seed] = expect(

@@ -34,10 +34,17 @@ def copied(module: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -
             raise ModuleError(f"its {name} is {reason}")
         if id(tensor) not in done:
             done[id(tensor)] = _like(tensor, convert(tensor).detach())
+    for name, part in module.named_modules():
+        if type(part).__module__.startswith("torch.ao.nn.quantized"):
+            raise ModuleError(f"its {name or 'kind'} is a quantized {type(part).__name__}, which has no other dtype")
+    ours = {id(tensor) for tensor in done.values()}
     try:
-        return copy.deepcopy(module, done)  # which takes what it is given for what it has copied already
+        copied = copy.deepcopy(module, done)  # which takes what it is given for what it has copied already
     except Exception as error:
         raise ModuleError(f"a {type(module).__name__} cannot be copied: {error}") from error
+    if any(id(parameter) not in ours for parameter in copied.parameters()):
+        raise ModuleError(f"a {type(module).__name__} copies itself, in the dtype that it has")
+    return copied
 
 
 def measured(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
@@ -79,6 +86,12 @@ def adopt(module: nn.Module, other: nn.Module) -> list[str]:
     return list(module.load_state_dict(fitting, strict=False).missing_keys)
 
 
+def eager(module: Any) -> Any:
+    """The module that torch.compile was given; anything else as it is."""
+    inner = getattr(module, "_orig_mod", None)
+    return inner if isinstance(inner, nn.Module) else module
+
+
 class State:
     """What a module holds beside its inputs: its trainable parameters, and its buffers as they were at first.
 
@@ -92,10 +105,11 @@ class State:
         self.narrow = narrow
         self._again = again
         self._versions = self.versions()
-        self.parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        named = eager(module).named_parameters()
+        self.parameters = {name: value for name, value in named if value.requires_grad}
         self._buffers = [
             (f"{prefix}.{key}" if prefix else key, owner, key, buffer, own(buffer))
-            for prefix, owner in module.named_modules()
+            for prefix, owner in eager(module).named_modules()
             for key, buffer in owner.named_buffers(recurse=False)
         ]
 

@@ -65,7 +65,8 @@ def check_signature(variant: Variant, inputs: Inputs) -> None:
     elif is_factory(function, variant.args):
         problem = misfit(function, variant.args, [])
         if problem and misfit(function, variant.args, inputs):
-            raise UsageError(f"{key}={describe(function)}: is called with {', '.join(variant.args)}: {problem}")
+            called = ", ".join(variant.args) or "no arguments"
+            raise UsageError(f"{key}={describe(function)}: is called with {called}: {problem}; give them as args")
         return
     problem = misfit(function, variant.args, inputs)
     if problem:
@@ -76,7 +77,7 @@ def check_signature(variant: Variant, inputs: Inputs) -> None:
 
 def disagreement(operation: Operation, baseline: Callable[..., Any], reason: str) -> UsageError:
     """The error for a baseline whose outputs are not of the reference's form, so that one of them must be fixed."""
-    reference = resolve(operation.reference or baseline, "op.reference")
+    reference = resolve(operation.right, "op.reference")
     key = operation.variant(operation.baseline).key
     return UsageError(
         f"{key}={describe(baseline)} does not fit op.reference={describe(reference)}: {reason}; fix one of the two"

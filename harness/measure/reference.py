@@ -15,9 +15,9 @@ import torch
 from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
 from harness.measure.perturbation import MORE_PERTURBATIONS, PERTURBATIONS, Rounding, Sensitivity
-from harness.measure.precision import Exactly, layer_by_layer, number, upcast
+from harness.measure.precision import Exactly, layer_by_layer, number, upcast, wide
 from harness.measure.subject import Subject
-from harness.measure.tensors import Sealed, SealedSparse, odd, seal, short, unseal
+from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, short, unseal
 from harness.measure.trees import tree_map
 
 COARSE = (torch.float32, torch.float16, torch.bfloat16)
@@ -95,6 +95,8 @@ def expect(
     if coarse and dtype == torch.float64:
         raise NotComparableError(f"computes in {short(coarse[0])}, which is too coarse to check dtype=float64 by")
     random = not torch.equal(before, torch.get_rng_state())
+    if state is not None and not random and not all(map(_close, outputs, evaluation(exact))):
+        raise NotComparableError("gives other outputs when it is called again: it keeps state that is not in buffers")
     seen = [Sensitivity(output, rounding, deep=state is not None) for output in outputs]
     for _ in range(PERTURBATIONS if state is None or mode == "forward" else MORE_PERTURBATIONS):
         evaluation.perturb(exact, rounding, seen)
@@ -172,6 +174,13 @@ class _Evaluation:
         outputs = dict(zip(moved.labels, values, strict=True))
         for label, each in zip(self.labels, seen, strict=True):
             each.add(_comparable(outputs.get(label)))
+
+
+def _close(left: torch.Tensor | None, right: torch.Tensor | None) -> bool:
+    """Whether two evaluations gave the same, but for the order in which threads add."""
+    if left is None or right is None or left.shape != right.shape:
+        return left is right
+    return torch.allclose(wide(dense(left)), wide(dense(right)), rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
 def _known(output: Any) -> bool:

@@ -13,6 +13,7 @@ from torch import nn
 
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import Function, describe, resolve
+from harness.measure.modules import eager
 
 Inputs = tuple[Any, ...] | dict[str, Any]  # positional arguments of the model, or keyword arguments
 
@@ -48,7 +49,7 @@ def _built(builder: Function, inputs: Function | None, seed: int) -> Built:
         raise UsageError(f"{where}: gives a module without inputs; return both, or name their function by --inputs")
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module):
         raise UsageError(f"{where}: returned {_kind(made)}; {EXPECTED}")
-    return Built(_eager(made[0]), _arguments(where, made[1]))
+    return Built(eager(made[0]), _arguments(where, made[1]))
 
 
 def described(function: Function) -> str:
@@ -70,12 +71,6 @@ def _call(key: str, function: Callable[..., Any]) -> Any:
         return function()
     except BaseException as error:  # whatever the user's code does, in a process that no Ctrl-C reaches
         raise UsageError(f"{key}={describe(function)}: raised {type(error).__name__}: {one_line(error)}") from error
-
-
-def _eager(module: nn.Module) -> nn.Module:
-    """The module that torch.compile was given, whose calls can be seen."""
-    inner = getattr(module, "_orig_mod", None)
-    return inner if isinstance(inner, nn.Module) else module
 
 
 def _arguments(where: str, inputs: Any) -> Inputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import io
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import pandas as pd
 
 from harness.configuration import compose
-from harness.configuration.errors import UsageError
-from harness.configuration.operation import DTYPES, MODES, describe
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.operation import DTYPES, MODES, Operation, describe
 from harness.configuration.schema import parse
 from harness.execution.progress import progress
 from harness.execution.run_case import run_case
@@ -87,7 +89,8 @@ def compare(
         plain["op"]["baseline"] = baseline or next(iter(plain["op"]["variants"]))
     else:
         plain["op"]["variants"] |= _mapping(variants or {})
-    plain["op"] |= {key: value for key, value in (("reference", reference), ("work", _as_function(work))) if value}
+    given = {"reference": reference, "work": _as_function(work)}
+    plain["op"] |= {key: value for key, value in given.items() if value is not None}
     temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
     path = Path(temporary.name if temporary is not None else folder).resolve()  # type: ignore[arg-type]
     if op is not None and not variants and reference is None and work is None:
@@ -96,6 +99,7 @@ def compare(
     else:
         command = f"compare({'' if op is None else f'{op!r}, '}variants={{{', '.join(plain['op']['variants'])}}}, …)"
     case, settings = parse(plain)
+    _check_sent(case.operation)
     charts = settings.report.charts
     drawing.check(charts)
 
@@ -247,6 +251,24 @@ def _mapping(variants: Any) -> dict[str, Any]:
     if len({str(name) for name in variants}) < len(variants):
         raise UsageError(f"variants: two have the same name among {', '.join(map(str, variants))}; give one another")
     return {str(name): {"fn": value} if callable(value) else value for name, value in variants.items()}
+
+
+def _check_sent(operation: Operation) -> None:
+    """Raises UsageError for a function or module that cannot be sent to a measuring process."""
+
+    class Discard(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            return len(data)
+
+    for key, value in operation.imported.items():
+        try:
+            cloudpickle.Pickler(Discard()).dump(value)
+        except Exception as error:
+            kind = describe(value) if callable(value) else type(value).__name__
+            raise UsageError(
+                f"{key}={kind}: cannot be sent to a measuring process: {one_line(error)}; give a class or a function "
+                "that makes it there"
+            ) from error
 
 
 def _as_function(work: Work | None) -> Callable[..., Any] | None:
