@@ -266,8 +266,8 @@ def test_what_is_odd_is_told_and_is_not_the_end(tmp_path: Path) -> None:
         "odd-0003/results.json: holds no samples: left out",
         "odd-0004/results.json: not the whole results of a run (KeyError: 'config'): left out",
         "half/results.json: cannot be read: ",
-        "1 file hold what another one holds, and count once: ",
-        "1 run stand in several files, and count once: ",
+        "run-0003/results.json: a copy of another file: counted once",
+        "run-0004/results.json: the same run as in another file: counted once",
         "its clock gives 2025-01-01T00:00:00+00:00, but its commit is of 2026-01-13T02:00:00+00:00",
         "the host bench-1 is 2 machines, each with series of its own: Some CPU, 2 cores and Some CPU, 64 cores",
     ):

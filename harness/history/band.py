@@ -93,7 +93,7 @@ def _names(new: Group, before: Group | None) -> list[str]:
 def _judge(old: History, before: Group | None, new: Group, name: str, threshold: float, confidence: float) -> Judgement:
     results = [result for result in new.results(name) if result is not None]
     last = next((result for result in reversed(before.results(name)) if result), None) if before else None
-    status, reason = (results[-1].status, results[-1].reason or "") if results else (MISSING, "")
+    status, reason = (results[-1].status, results[-1].reason) if results else (MISSING, "")
 
     def judgement(verdict: str, reason: str, measure: str | None = None, figures: Figures = UNKNOWN) -> Judgement:
         return Judgement(new, name, status, verdict, measure, *figures, reason)

@@ -163,10 +163,8 @@ def _statuses(group: Group, name: str) -> list[Change]:
     changes: list[Change] = []
     for (before, old), (place, new) in pairwise(known):
         if old.status == OK and new.status != OK:
-            reason = new.reason or ""
-            changes.append(
-                Change(group, name, STATUS, place, before, None, status=(old.status, new.status), reason=reason)
-            )
+            status = old.status, new.status
+            changes.append(Change(group, name, STATUS, place, before, None, status=status, reason=new.reason))
         elif new.status == OK and old.status != OK and changes:
             changes[-1].until = place
         elif new.status == OK and old.status != OK:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.configuration.errors import UsageError, unknown_key
@@ -38,6 +38,7 @@ class History:
     findings: Sequence[Finding]  # the worst first
     notices: Sequence[str]
     new: int  # files that were read for the first time
+    branch: str | None = None  # that some of them stand in
 
     @property
     def newest(self) -> float:
@@ -66,7 +67,7 @@ def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> Hi
     """The history of all runs in folders and in a branch; raises UsageError if there are none."""
     with _uncollected():
         runs, told, new = read(paths, branch, settings)
-        return of_runs(runs, told, new, settings)
+        return replace(of_runs(runs, told, new, settings), branch=branch)
 
 
 @contextlib.contextmanager

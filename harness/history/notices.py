@@ -11,7 +11,6 @@ from harness.history.series import Group
 from harness.history.store import Reading
 from harness.report import formatting
 
-NAMED = 3  # examples in a notice
 ENOUGH = 3  # runs that a variant needs on its side to pass for a renamed one
 
 
@@ -19,17 +18,12 @@ def of_reading(reading: Reading) -> Iterator[str]:
     """What is left out, and which clocks are wrong."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for name, reason in reading.problems:
-        reasons[reason].append(name)
-    for reason, names in reasons.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"{words.safe(names[0], 200)}{more}: {reason}: left out"
-    if reading.copies:
-        examples = formatting.some([words.safe(name, 200) for name in reading.copies], NAMED)
-        yield f"{_count(len(reading.copies), 'file')} hold what another one holds, and count once: {examples}"
-    wrong = [run for run in reading.runs if run.clock is not None]
-    if wrong:
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        yield f"{words.safe(wrong[0].name, 200)}: {wrong[0].clock}: it stands at the commit's time{more}"
+        reasons[f"{reason}: left out"].append(name)
+    for run in reading.runs:
+        if run.clock is not None:
+            reasons[f"{run.clock}: it stands at the commit's time"].append(run.name)
+    reasons["a copy of another file: counted once"] += reading.copies
+    yield from (f"{_named(names)}: {reason}" for reason, names in reasons.items() if names)
 
 
 def of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -55,7 +49,7 @@ def of_groups(groups: Sequence[Group]) -> Iterator[str]:
                     renamed[old, new] += 1
     for (old, new), count in renamed.items():
         first, second = words.safe(old), words.safe(new)
-        where = f"{first} ends where {second} begins, in {_count(count, 'case')}"
+        where = f"{first} ends where {second} begins, in {words.count(count, 'case')}"
         yield f"{where}: if it was renamed, --rename {first}={second} makes one series of both"
 
 
@@ -68,10 +62,8 @@ def distinct(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
         alike = seen[run.case, run.machine, run.time]
         (again if any(other.results == run.results for other in alike) else kept).append(run)
         alike.append(run)
-    if not again:
-        return kept, []
-    examples = formatting.some([words.safe(run.name, 200) for run in again], NAMED)
-    return kept, [f"{_count(len(again), 'run')} stand in several files, and count once: {examples}"]
+    told = f"{_named([run.name for run in again])}: the same run as in another file: counted once" if again else None
+    return kept, [told] if told else []
 
 
 def renamed(runs: Sequence[Run], names: Mapping[str, str]) -> list[Run]:
@@ -84,5 +76,6 @@ def _places(group: Group, name: str) -> tuple[int, int]:
     return places[0], places[-1]
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count > 1 else ''}"
+def _named(names: Sequence[str]) -> str:
+    """The first name, and how many more there are."""
+    return formatting.some([words.safe(name, 200) for name in names], 1)

@@ -19,7 +19,7 @@ from harness.history.changes import STATUS, Change
 from harness.history.findings import Finding
 from harness.history.history import History
 from harness.history.pivot import Pivot
-from harness.history.record import MEASURES, Figure
+from harness.history.record import LATENCY, MEASURES, Figure
 from harness.history.series import Group, differing
 from harness.results.measurement import OK
 from harness.results.storage import atomic
@@ -37,8 +37,8 @@ def write(folder: Path, history: History, threshold: float, days: float, pivot: 
     first = min(run.time for run in history.runs)
     page = _template().render(
         title="History",
-        subtitle=f"{len(history.runs):,} measured cases of {len(history.groups):,} · {words.day(first)} to "
-        f"{words.day(history.newest)} UTC",
+        subtitle=f"{words.count(len(history.runs), 'run')} of {words.count(len(history.groups), 'case')} · "
+        f"{words.day(first)} to {words.day(history.newest)} UTC",
         notices=history.notices,
         pivot=pivot,
         data=_embedded(_content(folder, history, threshold, days, pivot)),
@@ -54,11 +54,12 @@ def _content(folder: Path, history: History, threshold: float, days: float, pivo
         changed.setdefault((id(change.group), change.variant), []).append(change)
     return {
         "newest": history.newest,
+        "branch": history.branch,
         "days": days,
         "periods": sorted({*DAYS, days}),
         "threshold": threshold,
         "causes": causes.CAUSES,
-        "measures": [measure for measure in MEASURES if _known(history.groups, measure)],
+        "measures": [measure for measure in MEASURES if _known(history.groups, measure)] or [LATENCY],
         "groups": [_group(folder, group, changed) for group in history.groups],
         "findings": [_finding(finding, numbers) for finding in history.findings],
         "bars": pivot.bars if pivot else [],

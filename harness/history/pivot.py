@@ -106,7 +106,7 @@ def _bars(rows: dict[str, dict[str, tuple[Figure | None, Figure]]], columns: Seq
             "title": row,
             "rows": [
                 {
-                    "name": words.safe(column, 36),
+                    "name": words.safe(column, 24),
                     "value": cells[column][1][0],
                     "low": cells[column][1][1],
                     "high": cells[column][1][2],

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import CaseKey
 from harness.results import columns, conditions, storage
@@ -39,7 +41,7 @@ class Result(NamedTuple):
 
     variant: str
     status: str
-    reason: str | None
+    reason: str  # empty if it is right
     figures: Mapping[str, Figure]  # by measure; only of a variant that is right, as declared
 
 
@@ -138,7 +140,8 @@ def read(content: bytes) -> tuple[list[Any], list[Any]]:
     """
     document = storage.parsed(content, storage.SCHEMA_VERSION)
     try:
-        return _setup(document), _run(document)
+        with np.errstate(all="ignore"):  # of times that are no times: their figures are not known
+            return _setup(document), _run(document)
     except UsageError:
         raise
     except Exception as error:  # a file that anyone may have written
@@ -146,9 +149,10 @@ def read(content: bytes) -> tuple[list[Any], list[Any]]:
 
 
 def _setup(document: Document) -> list[Any]:
-    key = CaseKey.of(document["case"])
-    case = [key.op, key.dims, key.dtype, key.mode, key.device]
-    return [case, document["case"]["baseline"], _machine(document), conditions.of(document)]
+    case = document["case"]
+    dims = [[_text(name), int(size)] for name, size in case["dims"].items()]
+    described = [_text(case["op"]), dims, *(_text(case[name]) for name in ("dtype", "mode", "device"))]
+    return [described, _text(case["baseline"]), _machine(document), conditions.of(document)]
 
 
 def _run(document: Document) -> list[Any]:
@@ -159,11 +163,17 @@ def _run(document: Document) -> list[Any]:
     _add_ratios(figures, document["case"]["baseline"])
     commit = document.get("commit") or {}
     results = [
-        [entry.name, entry.measurement.status, entry.measurement.reason, *map(figures[entry.name].get, MEASURES)]
+        [
+            _text(entry.name),
+            _text(entry.measurement.status),
+            _text(entry.measurement.reason or ""),
+            *map(figures[entry.name].get, MEASURES),
+        ]
         for entry in entries
     ]
     yardstick = _positive((document.get("machine") or {}).get("own_s"))
-    return [*_time(document), commit.get("id"), bool(commit.get("changed")), yardstick, results]
+    identity = _text(commit["id"]) if commit else None
+    return [*_time(document), identity, bool(commit.get("changed")), yardstick, results]
 
 
 def _figures(entry: Entry) -> dict[str, Figure]:
@@ -198,6 +208,12 @@ def _middle(others: list[Figure]) -> float:
     """Between the two in the middle, on the scale of ratios."""
     half = len(others) // 2
     return math.sqrt(others[half - 1][0] * others[half][0])
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _positive(value: Any) -> float | None:

@@ -58,19 +58,17 @@ def judgements_table(judged: Sequence[Judgement], most: int) -> Table:
 
 def sentences(history: History, found: Sequence[Finding], judged: Sequence[Judgement] | None, days: float) -> list[str]:
     """What there is to say before any table."""
-    lines = [
-        f"{len(history.runs):,} measured cases of {len(history.groups):,}, until {words.day(history.newest)} UTC; "
-        f"{history.new:,} files were new."
-    ]
+    runs, cases = words.count(len(history.runs), "run"), words.count(len(history.groups), "case")
+    lines = [f"{runs} of {cases}, until {words.day(history.newest)} UTC; {words.count(history.new, 'file')} read."]
     if judged is None:
         rest = len(history.findings) - len(found)
-        earlier = f", {rest} earlier" if rest else ""
-        return [*lines, f"{len(found)} changes in the last {days:g} days{earlier}."]
+        earlier = f", {rest:,} earlier" if rest else ""
+        return [*lines, f"{words.count(len(found), 'change')} in the last {words.count(round(days), 'day')}{earlier}."]
     counts = {verdict: sum(judgement.verdict == verdict for judgement in judged) for verdict in (SAME, UNCLEAR, NEW)}
     worse = sum(judgement.verdict in (BROKEN, SLOWER) for judgement in judged)
     return [
         *lines,
-        f"{len(judged)} variants of the new runs against the band of earlier ones: {worse} worse, "
+        f"{words.count(len(judged), 'variant')} of the new runs against the band of earlier ones: {worse} worse, "
         f"{counts[SAME]} the same, {counts[UNCLEAR]} unclear, {counts[NEW]} new.",
     ]
 

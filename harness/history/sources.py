@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from harness.configuration.errors import UsageError, unknown
 from harness.results import plan, storage, sweeps
 
 OTHER = (plan.FILE, sweeps.FAILURE)  # the harness's own JSON files that hold no results
+PAGE = "report.html"
 UNSEARCHED = ("traces",)  # folders of a run in which there are none; nor in hidden ones
 
 
@@ -83,19 +85,20 @@ def _below(folder: str) -> Iterator[Source]:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return
-    names = {entry.name for entry in entries}
-    page = os.path.join(folder, "report.html") if "report.html" in names else None
+    page = next((entry.path for entry in entries if entry.name == PAGE), None)
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in UNSEARCHED and not entry.name.startswith("."):
                 yield from _below(entry.path)
-        elif entry.name.endswith(".json") and entry.name not in OTHER and entry.is_file():
+        elif entry.name.endswith(".json") and entry.name not in OTHER:
             expected = entry.name == storage.FILE
-            yield Source(entry.path, _state(entry.stat()), expected, page if expected else None)
+            with contextlib.suppress(OSError):  # a link that leads nowhere
+                if entry.is_file():
+                    yield Source(entry.path, _state(entry.stat()), expected, page if expected else None)
 
 
 def _page(folder: Path) -> str | None:
-    path = folder / "report.html"
+    path = folder / PAGE
     return str(path) if path.exists() else None
 
 

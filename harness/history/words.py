@@ -45,6 +45,11 @@ def day(time: float) -> str:
     return datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
+def count(number: int, what: str) -> str:
+    """`1 case`, `1,000 cases`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def safe(text: str, longest: int = LONGEST) -> str:
     """A name in one line of printable characters, its middle left out if it is long."""
     line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())

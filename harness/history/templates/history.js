@@ -140,7 +140,7 @@ function drawing(group, series, measure, width) {
   const x = place => LEFT + (width - LEFT - RIGHT) * (count > 1 ? place / (count - 1) : 0.5);
   const y = value => Math.min(Math.max(TOP + (HEIGHT - TOP - BOTTOM) * (top - Math.log(value)) / (top - bottom), TOP), HEIGHT - BOTTOM);
   for (const value of data.values.length ? ticks(Math.exp(bottom), Math.exp(top)) : []) {
-    shape(picture, "line", {class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value)});
+    shape(picture, "line", {class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value)});
     shape(picture, "text", {x: LEFT - 5, y: y(value) + 4, "text-anchor": "end"}, written(measure, value).replace("×", ""));
   }
   const dates = Math.min(count, Math.max(Math.floor((width - LEFT) / 110), 2));
@@ -238,7 +238,8 @@ function compare(group, series, measure, drawn) {
   if (now !== undefined) {
     const names = [old, now].map(i => group.names[drawn.data.places[i]]);
     parts.push(described("NEW", now), element("div", {}, element("strong", {textContent: sentence(group, series, measure, drawn, old, now)})));
-    parts.push(element("pre", {textContent: `python -m harness.diff ${names.map(quoted).join(" ")}`}));
+    const files = names.map(name => DATA.branch !== null && name.startsWith(`${DATA.branch}:`) ? `<(git show ${quoted(name)})` : quoted(name));
+    parts.push(element("pre", {textContent: `python -m harness.diff ${files.join(" ")}`}));
   } else parts.push(element("div", {textContent: "Choose another run of this chart."}));
   panel.replaceChildren(...parts, close);
   panel.hidden = false;
@@ -259,21 +260,23 @@ function sentence(group, series, measure, drawn, old, now) { // the verdicts of 
 
 function drawBars() {
   for (const bars of DATA.bars) {
-    const width = 640, line = 20, picture = document.createElementNS(SVG, "svg"), left = 230;
-    const most = Math.max(...bars.rows.map(bar => bar.high ?? bar.value));
-    picture.setAttribute("viewBox", `0 0 ${width} ${bars.rows.length * line + 26}`);
+    const card = element("section", {}, element("p", {textContent: bars.title}));
+    $("bars").append(card);
+    const width = card.clientWidth, line = 20, left = Math.min(150, width * 0.35), room = 118;
+    const picture = document.createElementNS(SVG, "svg");
+    picture.setAttribute("viewBox", `0 0 ${width} ${bars.rows.length * line}`);
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", bars.title);
-    shape(picture, "text", {x: 0, y: 14, class: "name"}, bars.title);
-    const x = value => left + (width - left - 90) * value / most;
+    const most = Math.max(...bars.rows.map(bar => bar.high ?? bar.value));
+    const x = value => left + (width - left - room) * value / most;
     bars.rows.forEach((bar, i) => {
-      const y = 24 + i * line;
-      shape(picture, "text", {x: left - 8, y: y + 12, "text-anchor": "end", class: "name"}, bar.name);
-      shape(picture, "rect", {x: left, y: y + 2, width: Math.max(x(bar.value) - left, 1), height: line - 8});
-      if (bar.low !== null && bar.high !== null) shape(picture, "line", {class: "whisker", x1: x(bar.low), x2: x(bar.high), y1: y + 8, y2: y + 8});
-      shape(picture, "text", {x: x(bar.high ?? bar.value) + 6, y: y + 12}, bar.text);
+      const y = i * line;
+      shape(picture, "text", {x: left - 8, y: y + 13, "text-anchor": "end", class: "name"}, bar.name);
+      shape(picture, "rect", {x: left, y: y + 3, width: Math.max(x(bar.value) - left, 1), height: line - 8});
+      if (bar.low !== null && bar.high !== null) shape(picture, "line", {class: "whisker", x1: x(bar.low), x2: x(bar.high), y1: y + 9, y2: y + 9});
+      shape(picture, "text", {x: x(bar.high ?? bar.value) + 6, y: y + 13}, bar.text);
     });
-    $("bars").append(picture);
+    card.append(picture);
   }
 }
 
