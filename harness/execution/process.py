@@ -144,7 +144,8 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         fault = preflight.unloadable(error)
         send(Usage(fault.line) if fault is not None else Broken(f"{type(error).__name__}: {one_line(error)}"))
     with contextlib.suppress(Exception):
-        util._run_finalizers(0)  # type: ignore[attr-defined]  # of semaphores, such as tqdm's: multiprocessing would warn of those that are left
+        # of semaphores, such as tqdm's: multiprocessing would warn of those that are left
+        util._run_finalizers(0)  # type: ignore[attr-defined]
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
