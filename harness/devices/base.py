@@ -81,9 +81,9 @@ class Device:
     alone = ""  # why no other run may measure meanwhile, if there is more to it than the host's load
     start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
     failures_linger = False  # what failed in a process may make the next operation of that process fail as well
-    failed_compiles_cached = False
+    failed_compiles_cached = False  # so that one fails again after its cause is mended
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
-    compile_caches: tuple[str, ...] = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # variables that name folders
+    compile_caches: tuple[str, ...] = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # variables that name them
     pinned: ClassVar[Mapping[str, str]] = {}  # variables set before torch is imported, unless the user sets them
     spoiling: tuple[Variable, ...] = ()  # variables that spoil a measurement on this device
     prefixes: tuple[str, ...] = ()  # of the names of further variables that matter to it, which results record
