@@ -103,6 +103,14 @@ def llama(hidden: int = HIDDEN, layers: int = 2, seq: int = 32) -> tuple[nn.Modu
     return LlamaForCausalLM(config).eval(), {"input_ids": torch.randint(256, (1, seq))}
 
 
+def larger_llama() -> tuple[nn.Module, dict[str, Any]]:
+    return llama(hidden=128, layers=4, seq=64)
+
+
+def larger_bert() -> tuple[nn.Module, dict[str, Any]]:
+    return bert(hidden=128, layers=4, seq=64)
+
+
 def bert(hidden: int = HIDDEN, layers: int = 2, seq: int = 32) -> tuple[nn.Module, dict[str, Any]]:
     from transformers import BertConfig, BertModel
 

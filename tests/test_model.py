@@ -84,6 +84,7 @@ def test_replacements_are_decided_on(job: Ran) -> None:
     assert "a step takes" in right["reason"]
     assert (wrong["status"], wrong["decision"]) == ("wrong", "do not use")
     assert "differs from the float64 reference" in wrong["reason"]
+    assert wrong["reason"].endswith("it first differs at blocks.0.norm")
     assert (raising["status"], raising["decision"], raising["measured_speedup"]) == ("failed", "do not use", "")
     assert "ValueError: no such norm" in raising["reason"]
 
@@ -116,7 +117,7 @@ def test_a_case_runs_alone_later(job: Ran) -> None:
         ("model_zoo.net", ("replace=[{of: torch.nn.Conv2d, by: model_zoo.FusedNorm}]",), "the model has none"),
         ("model_zoo.net", ("replace=[{of: torch.nn.Linear}]",), "replace.by=None: expected a dotted path"),
         ("model_zoo.net", ("latency.second=1",), "latency.second: no such key"),
-        ("model_zoo.net", ("device",), "device: expected KEY=VALUE"),
+        ("model_zoo.net", ("device",), "model_zoo.net device: expected one BUILDER"),
         ("model_zoo.misfit", (), "model=model_zoo.misfit: its step raised TypeError: Net.forward() takes 2"),
         ("model_zoo.unnamed", (), "gives a int as inputs"),
     ],

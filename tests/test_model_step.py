@@ -155,6 +155,16 @@ def test_shared_modules_and_hooks_are_counted(tmp_path: Path) -> None:
     assert not model.first._forward_pre_hooks
 
 
+def test_what_a_model_repeats_is_a_layer_and_covers_its_parts(tmp_path: Path) -> None:
+    spots = of_net(tmp_path)
+    assert [group.first.function for group in spots.layers] == ["model_zoo.Block"]
+    (block,) = spots.layers
+    assert spots.covered({block.name}) == pytest.approx(block.share)
+    assert spots.covered({block.name, "MyRMSNorm_2x16x64"}) == pytest.approx(block.share)
+    assert spots.covered(set()) == 0
+    assert spots.covered({"Net_2x16"}) == pytest.approx(1 - spots.step.outside_us / spots.step.host_us)
+
+
 def test_patterns_of_paths() -> None:
     assert pattern(["layers.0.norm", "layers.1.norm"]) == "layers.*.norm"
     assert pattern(["layers.0.q", "layers.1.q", "layers.0.k", "layers.1.k"]) == "layers.*.{q,k}"

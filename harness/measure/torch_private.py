@@ -50,6 +50,7 @@ LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
 BACKEND_FAILED = "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 DISABLE_PROFILER = "torch.autograd:_disable_profiler"
+SPAN = "torch:_C._profiler._RecordFunctionFast"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
 SOURCE_KEY = "torch._inductor.codecache:torch_key"
 
@@ -91,6 +92,7 @@ NAMES = (
     BACKEND_FAILED,
     PROFILER_ENABLED,
     DISABLE_PROFILER,
+    SPAN,
     VECTOR_INSTRUCTIONS,
     SOURCE_KEY,
     "torch:Tensor._version",
@@ -242,6 +244,11 @@ def profiling() -> bool:
 def stop_profiling() -> None:
     """Ends the profiler that is recording, and drops what it has recorded."""
     _called(DISABLE_PROFILER)
+
+
+def span(name: str) -> Any:
+    """A context that a profile shows, as an operator, at a tenth of the cost of an annotation; None without one."""
+    return _called(SPAN, name)
 
 
 def version(tensor: Any) -> int:

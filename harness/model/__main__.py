@@ -17,25 +17,30 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the program; returns its exit status."""
     parser = Parser(
         prog="python -m harness.model",
+        usage="%(prog)s [options] BUILDER [KEY=VALUE …]",
         description="Takes a model's step apart, measures its parts, and says which replacements are worth it.",
         allow_abbrev=False,
     )
-    parser.add_argument("builder", metavar="BUILDER", help="dotted path of a function that returns (module, inputs)")
-    parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="as of a run; and replace=[{of: …, by: …}]")
+    parser.add_argument(
+        "arguments", metavar="BUILDER, KEY=VALUE", nargs="+",
+        help="dotted path of a function that returns (module, inputs); keys as of a run, and replace=[{of: …, by: …}]",
+    )  # fmt: skip
     parser.add_argument("--inputs", metavar="FUNCTION", help="makes the inputs, if BUILDER gives the module alone")
     parser.add_argument("--hotspots", action="store_true", help="only records the step: no case is measured")
     parser.add_argument("--levels", action="store_true", help="also lists the groups of all other levels")
     parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
     args = parser.parse_intermixed_args(arguments)
-    for override in args.overrides:
-        if "=" not in override:
-            parser.error(f"{override}: expected KEY=VALUE")
+    overrides = [argument for argument in args.arguments if "=" in argument]
+    builders = [argument for argument in args.arguments if "=" not in argument]
+    if len(builders) != 1:
+        parser.error(f"{' '.join(builders) or 'no builder'}: expected one BUILDER, and KEY=VALUE for all else")
+    for override in overrides:
         if key_of(override).partition(".")[0] in NOT_OF_A_MODEL:
             raise UsageError(f"{override}: not for a model, whose cases are its own")
-    plain, folder = compose.composed_run(list(map(_added, args.overrides)), args.config_dir)
+    plain, folder = compose.composed_run(list(map(_added, overrides)), args.config_dir)
     from harness.model import door
 
-    asked = door.asked(args.builder, args.inputs, plain, folder, args.overrides)
+    asked = door.asked(builders[0], args.inputs, plain, folder, overrides)
     try:
         return door.run(asked, measured=not args.hotspots, levels=args.levels)
     except CaseError as error:

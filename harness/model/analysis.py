@@ -113,7 +113,7 @@ class Analysis:
     def measured_share(self) -> float:
         """The share of the step in groups whose cases ran."""
         ran = {name for name, measured in self.measured.items() if measured.comparison is not None}
-        return sum(group.share for group in self.spots.shown if group.name in ran)
+        return self.spots.covered(ran)
 
     def bound(self, group: Group) -> float | None:
         """How many times as fast a step would be if a group cost nothing; None if that is not known."""

@@ -24,8 +24,9 @@ EXPECTED = "expected a module and its example inputs (a tuple, or a dict of keyw
 class Built:
     """A model, and the inputs of its step."""
 
-    module: nn.Module
+    module: nn.Module  # if the builder compiled it, what was compiled
     inputs: Inputs
+    compiled: bool
 
 
 def build(builder: Function, inputs: Function | None, seed: int) -> Built:
@@ -49,7 +50,8 @@ def _built(builder: Function, inputs: Function | None, seed: int) -> Built:
         raise UsageError(f"{where}: gives a module without inputs; return both, or name their function by --inputs")
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module):
         raise UsageError(f"{where}: returned {_kind(made)}; {EXPECTED}")
-    return Built(eager(made[0]), _arguments(where, made[1]))
+    inner = eager(made[0])
+    return Built(inner, _arguments(where, made[1]), compiled=inner is not made[0])
 
 
 def described(function: Function) -> str:

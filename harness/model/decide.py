@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from harness.measure.torch_private import GUARDS
 from harness.report import formatting
 from harness.results.entry import Entry
-from harness.results.measurement import OK, SKIPPED
+from harness.results.measurement import OK, SKIPPED, WRONG
 from harness.results.statistics import Interval
 
 USE, DO_NOT_USE, UNCLEAR = "use", "do not use", "unclear"
@@ -43,12 +43,16 @@ def decide(
     base: Entry,
     alone: Sequence[Entry] = (),
     saved: Mapping[str, float] | None = None,
+    differs: str | None = None,
 ) -> Decision:
     """The decision on a replacement that was put into the model: `entry`, beside `base`, the model without it.
 
     `alone` are its parts in the cases of its groups: what is not right alone is not used, whatever it does here.
+    `differs` is the path of the first module whose outputs it changes.
     """
     status, decision, reason = _judged(predicted, entry, base, alone)
+    if status == WRONG and differs:
+        reason += f"; it first differs at {differs}"
     seconds = None if entry.latency is None else entry.latency.value
     measured = entry.host.speedup
     return Decision(replacement, group, predicted, measured, status, decision, reason, seconds, saved or {})

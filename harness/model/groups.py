@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,8 @@ from harness.model.step import FUNCTION, MODULE, Call, Step
 
 OWN_CODE = 0.3  # of a module's time: a module with more of its own is not taken further apart
 MOST = 0.5  # of the step: a module with more is taken apart in any case
+DEVICE_BOUND = 0.5  # of the step: a device that is busy for less is not what limits it
+LAYER = 0.1  # of the step: a repeated module with more is measured as a whole as well as its parts
 NOTABLE = 0.01  # of the step: a function with less is counted to the module that calls it
 
 PYTHON, GAPS, OPTIMIZER = "(Python outside of modules)", "(gaps of the device)", "(optimizer)"
@@ -34,9 +36,9 @@ class Group:
     first: Call  # of them
     signature: Any
     host_us: float
-    own_us: float  # of that, its own code and the functions in it that are no groups
+    own_share: float  # of what is shared of it: its own code's, and of the functions of torch that it calls
     self_cpu_us: float
-    device_us: float | None
+    device_time_us: float | None
     share: float  # of the step
     paths: tuple[str, ...]
     has_modules: bool  # calls other modules
@@ -70,10 +72,15 @@ class Row:
 
 
 class HotSpots:
-    """A step's groups, at all levels, and the rows that share it among them."""
+    """A step's groups, at all levels, and the rows that share it among them.
+
+    Shares are those of device time, unless the device is idle most of the step: then the host is the limit, and it is
+    its time that is shared.
+    """
 
     def __init__(self, step: Step):
         self.step = step
+        self.by_device = step.busy_us is not None and step.busy_us >= DEVICE_BOUND * step.host_us
         self.children: dict[int, list[int]] = defaultdict(list)
         for position, called in enumerate(step.calls):
             self.children[called.parent].append(position)
@@ -89,9 +96,9 @@ class HotSpots:
         names = _unique([_name(group) for group in found])
         return {name: replace(group, name=name) for group, name in zip(found, names, strict=True)}
 
-    def cost(self, group: Group) -> float:
-        """What groups are ordered by: device time, or time on the host where there is no device of its own."""
-        return group.host_us if group.device_us is None else group.device_us
+    def cost(self, part: Group | Row) -> float:
+        """What is shared of a group or row, in microseconds: its time on the device, or on the host."""
+        return (part.device_time_us or 0.0) if self.by_device else part.host_us
 
     @cached_property
     def of_call(self) -> dict[int, Group]:
@@ -106,6 +113,24 @@ class HotSpots:
             taken[self.of_call[position].name].append(position)
         groups = [replace(self._group(sorted(positions)), name=name) for name, positions in taken.items()]
         return sorted(groups, key=self.cost, reverse=True)
+
+    @cached_property
+    def layers(self) -> list[Group]:
+        """Modules that are called several times and are taken apart: what a model repeats, worth a look as a whole."""
+        groups = [group for group in self.groups.values() if group.has_modules and group.count > 1]
+        return [group for group in groups if group.share >= LAYER]
+
+    def covered(self, names: Container[str]) -> float:
+        """The share of the step in groups of these names, which may contain one another."""
+        share = 0.0
+        pending = list(self.children[-1])
+        while pending:
+            position = pending.pop()
+            if self.of_call[position].name in names:
+                share += self._inclusive[position][2 if self.by_device else 0] / self.step.host_us
+            else:
+                pending += self.children[position]
+        return share
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -127,7 +152,7 @@ class HotSpots:
         """Whether a group is taken no further apart."""
         if not group.has_modules:
             return True
-        return group.share <= MOST and self.cost(group) > 0 and group.own_us > OWN_CODE * group.host_us
+        return group.share <= MOST and group.own_share > OWN_CODE
 
     @cached_property
     def _cut(self) -> list[int]:
@@ -177,17 +202,19 @@ class HotSpots:
         host, cpu, device = (sum(self._inclusive[position][index] for position in positions) for index in range(3))
         inner = [child for position in positions for child in self.children[position]]
         modules = [child for child in inner if self.step.calls[child].kind == MODULE]
-        timed = self.step.busy_us is not None
+        index = 2 if self.by_device else 0
+        cost = (host, cpu, device)[index]
+        within = sum(self._inclusive[child][index] for child in modules)
         return Group(
             name="",
             calls=tuple(positions),
             first=first,
             signature=self.step.signatures[first.signature],
             host_us=host,
-            own_us=host - sum(self._inclusive[child][0] for child in modules),
+            own_share=1 - within / cost if cost else 0.0,
             self_cpu_us=cpu,
-            device_us=device if timed else None,
-            share=(device if timed else host) / self.step.host_us if self.step.host_us else 0.0,
+            device_time_us=device if self.step.busy_us is not None else None,
+            share=cost / self.step.host_us if self.step.host_us else 0.0,
             paths=tuple(dict.fromkeys(self.step.calls[position].path for position in positions)),
             has_modules=bool(modules),
         )
@@ -199,14 +226,14 @@ class HotSpots:
         shapes, dtypes = plain.shapes(group.signature), plain.dtypes(group.signature, self.step.dtype)
         return Row(
             group.name, group.where, group.first.function, shapes, dtypes, group.count,
-            group.self_cpu_us, group.device_us, group.share, group.host_us, True,
+            group.self_cpu_us, group.device_time_us, group.share, group.host_us, True,
         )  # fmt: skip
 
     def _own_code(self, function: str, positions: Sequence[int]) -> Row:
         calls = [self.step.calls[position] for position in positions]
         host = sum(call.host_us for call in calls)
         device = sum(call.device_us or 0.0 for call in calls) if self.step.busy_us is not None else None
-        share = (host if device is None else device) / self.step.host_us
+        share = ((device or 0.0) if self.by_device else host) / self.step.host_us
         modules = [call for call in calls if call.kind == MODULE]
         where = pattern(tuple(dict.fromkeys(call.path for call in calls)))
         cpu = sum(call.self_cpu_us for call in calls)
@@ -214,14 +241,13 @@ class HotSpots:
 
     def _outside(self) -> list[Row]:
         step = self.step
-        parts: list[tuple[str, float, float]] = []
-        if step.busy_us is None:
-            parts = [(PYTHON, step.outside_us, step.outside_us), (OPTIMIZER, step.optimizer_us, step.optimizer_us)]
+        if self.by_device:
+            parts = {GAPS: step.host_us - (step.busy_us or 0.0)}
         else:
-            parts = [(GAPS, max(step.host_us - step.busy_us, 0.0), 0.0)]
+            parts = {PYTHON: step.outside_us, OPTIMIZER: step.optimizer_us}
         return [
-            Row(name, "", "", "", "", 1, None, None, us / step.host_us, host, False)
-            for name, us, host in parts
+            Row(name, "", "", "", "", 1, None, None, us / step.host_us, us, False)
+            for name, us in parts.items()
             if us > 0
         ]
 

@@ -138,7 +138,7 @@ def of_module(module: nn.Module, given: Mapping[str, Any]) -> list[str]:
             copy = exact(module, torch.float64)
             assert forward is not None
             given_exact = tree_map(upcast, dict(given))
-            if _same(copy(*given_exact["args"], **given_exact["kwargs"]),
+            if same(copy(*given_exact["args"], **given_exact["kwargs"]),
                      forward(copy, *given_exact["args"], **given_exact["kwargs"])):  # fmt: skip
                 found.append(operation)
     return found
@@ -153,12 +153,13 @@ def of_function(name: str, given: Mapping[str, Any]) -> list[str]:
         with contextlib.suppress(Exception):
             args, kwargs = tree_map(upcast, list(given["args"])), tree_map(upcast, dict(given["kwargs"]))
             theirs = resolve(name, "replace.by")(*args, **kwargs)
-            if _same(theirs, function(*args, operation=operation, variant=VARIANTS[0], **kwargs)):
+            if same(theirs, function(*args, operation=operation, variant=VARIANTS[0], **kwargs)):
                 found.append(operation)
     return found
 
 
-def _same(left: Any, right: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
+    """Whether two outputs in float64 are those of one function."""
     pairs = list(zip(flatten(left), flatten(right), strict=True))
     return bool(pairs) and all(
         a.shape == b.shape and bool((a - b).abs().max() <= SAME * (1 + a.abs().max())) for a, b in pairs

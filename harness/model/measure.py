@@ -59,10 +59,12 @@ def measure_groups(analysis: Analysis) -> None:
 
 
 def _to_measure(analysis: Analysis) -> list[Group]:
-    """The groups that are shown and cost something, and all whose modules are to be replaced."""
-    shown = [group for group in analysis.spots.shown if group.share >= NOTABLE]
+    """The groups that are shown and cost something, what the model repeats, and all whose modules are replaced."""
+    spots = analysis.spots
+    shown = [group for group in [*spots.layers, *spots.shown] if group.share >= NOTABLE]
     asked = [group for each in analysis.asked.replacements for group in analysis.groups_of(each)]
-    return list({group.name: group for group in [*asked, *shown]}.values())
+    names = dict.fromkeys(group.name for group in [*asked, *shown])
+    return [spots.groups[name] for name in names]
 
 
 def _measure_group(analysis: Analysis, group: Group) -> Measured:

@@ -55,7 +55,7 @@ def context(group: Group, comparison: Comparison, base: str) -> float:
     profile = comparison.entries[base].profile
     if profile is None:
         return 1.0
-    within, alone = group.device_us, profile.device_time_us
+    within, alone = group.device_time_us, profile.device_time_us
     if not within or not alone:
         within, alone = group.self_cpu_us, profile.self_cpu_us
     return within / group.count / alone if within and alone else 1.0

@@ -29,14 +29,15 @@ from harness.measure.tensors import own, short
 from harness.measure.trees import flatten, tree_map
 from harness.model import known
 from harness.model.build import build, described
+from harness.model.differ import first_difference
 from harness.model.operators import operators
 from harness.model.plain import others
 from harness.model.replace import targets
 from harness.model.replay import module
 from harness.model.signature import drawn
 from harness.model.step import MODULE, Call, RecordTask, Step
-from harness.model.times import OPTIMIZER, OUTSIDE, Profile, Span, Times, aligned
-from harness.model.watch import FUNCTION_SPAN, SPAN, annotated, name_of, watched
+from harness.model.times import MODULE_SPAN, OPTIMIZER, Profile, Span, Times, aligned
+from harness.model.watch import FUNCTION_SPAN, annotated, name_of, watched
 
 SECONDS = 0.1  # of steps: a short one is recorded several times
 MOST_STEPS = 5
@@ -65,7 +66,14 @@ def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None]) ->
     for replacement in task.replacements.values():
         module(**{**case.baseline.args, "replace": [replacement]})  # raises what is wrong with it before it is measured
     step = record(subject.timed(), model, device, dtype, case.mode != "forward", task.folder)
-    send(Recorded(asdict(replace(step, calls=_recognized(step, model, dtype), targets=found))))
+    step = replace(
+        step,
+        calls=_recognized(step, model, dtype),
+        targets=found,
+        differs={name: first_difference(model, each, inputs) for name, each in task.replacements.items()},
+        compiled=build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed).compiled,
+    )
+    send(Recorded(asdict(step)))
 
 
 def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> tuple[Subject, nn.Module]:
@@ -134,7 +142,7 @@ def record(
         (first,) = _profile(call, device, grad, Path(temporary), seconds=0.0)
     with annotated(model):
         profiles = _profile(call, device, grad, folder, SECONDS)
-    spans = [_span(event, int(event.name.removeprefix(SPAN))) for event in first.annotations(SPAN)]
+    spans = [_span(event, int(event.name.removeprefix(MODULE_SPAN))) for event in first.annotations(MODULE_SPAN)]
     functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
     placed = [_placed(profile, seen.calls) for profile in profiles]
     same = all(len(modules) == len(spans) for modules in placed)
@@ -144,22 +152,20 @@ def record(
     else:
         profiles, placed = [first], [spans]
     timed = any(profile.device for profile in profiles)
-    times = [profile.times(modules) for profile, modules in zip(profiles, placed, strict=True)]
-    calls = [_timed(called, position, [each for each, _ in times], timed) for position, called in enumerate(seen.calls)]
-    outside = [
-        p.span_ns - sum(each.host.values()) + each.host[OUTSIDE] for p, (each, _) in zip(profiles, times, strict=True)
-    ]
-    optimizer = _least_us([each.host[OPTIMIZER] for each, _ in times])
+    shown = [profile.times(modules) for profile, modules in zip(profiles, placed, strict=True)]
+    times = [each for each, _ in shown]
+    calls = [_timed(called, position, times, timed) for position, called in enumerate(seen.calls)]
+    outside = _least_us([profile.outside_ns(each) for profile, each in zip(profiles, times, strict=True)])
+    optimizer = _least_us([each.host[OPTIMIZER] for each in times])
+    names = [called.function for called in calls]
     return Step(
         model=name_of(type(model)),
         dtype=short(dtype),
         calls=_kept(calls),
         signatures=seen.signatures,
-        operators=operators(folder, profiles[0], times[0][1], [called.function for called in calls], timed)
-        if same
-        else [],
-        host_us=sum(called.host_us for called in calls) + _least_us(outside) + optimizer,
-        outside_us=_least_us(outside),
+        operators=operators(folder, profiles[0], shown[0][1], names, timed) if same else [],
+        host_us=sum(called.host_us for called in calls) + outside + optimizer,
+        outside_us=outside,
         optimizer_us=optimizer,
         busy_us=_least_us([profile.busy_ns for profile in profiles]) if timed else None,
         steps=len(profiles),
@@ -169,7 +175,7 @@ def record(
 
 def _placed(profile: Profile, calls: Sequence[Call]) -> list[Span]:
     """The spans of modules in a profile; none if they are not those of `calls`."""
-    annotations = profile.annotations(SPAN)
+    annotations = profile.annotations(MODULE_SPAN)
     modules = [position for position, called in enumerate(calls) if called.kind == MODULE]
     if [event.name for event in annotations] != [_label(calls[position]) for position in modules]:
         return []
@@ -180,8 +186,8 @@ def _profile(call: Callable[[], Any], device: Device, grad: bool, folder: Path, 
     """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     arguments, _ = device.profiler_arguments(folder)
-    start = perf_counter()
     with torch.profiler.profile(activities=device.activities(), record_shapes=True, **arguments) as profile:
+        start = perf_counter()
         for _ in range(MOST_STEPS):
             with torch.set_grad_enabled(grad), no_garbage_collection(), record_function(trace.CALL):
                 call()
@@ -197,7 +203,7 @@ def _span(event: trace.Event, owner: int) -> Span:
 
 
 def _label(called: Call) -> str:
-    return f"{SPAN}{called.path} ({called.function.rpartition('.')[2]})"
+    return f"{MODULE_SPAN}{called.path} ({called.function.rpartition('.')[2]})"
 
 
 def _timed(called: Call, position: int, times: Sequence[Times], device: bool) -> Call:

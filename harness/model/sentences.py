@@ -15,6 +15,11 @@ def sentences(analysis: Analysis) -> list[str]:
     step = analysis.recording.step
     calls = f"{len(step.calls):,} calls of modules and functions"
     texts = [f"{formatting.percent(analysis.spots.attributed)} of the step is attributed, to {calls}.", *step.notes]
+    if step.busy_us is not None and not analysis.spots.by_device:
+        busy = formatting.percent(step.busy_us / step.host_us)
+        texts.append(
+            f"The host is the limit: the device is busy for {busy} of the step. Shares are those of host time."
+        )
     if not analysis.ways:
         return texts
     row = analysis.ways[0].comparison.baseline_row

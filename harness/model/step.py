@@ -74,5 +74,7 @@ class Step:
     optimizer_us: float  # and in an optimizer's step
     busy_us: float | None  # time in which a device runs something; None: no device of its own
     targets: dict[str, list[str]] = field(default_factory=dict)  # the paths that each replacement replaces
+    differs: dict[str, str | None] = field(default_factory=dict)  # the path at which each replacement first differs
+    compiled: bool = False  # the builder gives it compiled; the step is that of what was compiled
     steps: int = 1  # recorded: times are the least over them
     notes: list[str] = field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model.analysis import Analysis
-from harness.model.groups import HotSpots, Row, short
+from harness.model.groups import GAPS, HotSpots, Row, short
 from harness.report import formatting
 from harness.report.tables import Table
 from harness.results.statistics import Interval
@@ -17,34 +17,30 @@ def hotspots(spots: HotSpots, most: int | None = MOST_ROWS) -> Table:
     """The rows that share the step, the costliest first."""
     few = most is None or len(spots.rows) <= most
     shown = spots.rows if few else spots.rows[: (most or 0) - 1]
-    lines = [_line(row) for row in shown]
+    lines = [_line(spots, row) for row in shown]
     rest = spots.rows[len(shown) :]
     if rest:
         share = formatting.percent(sum(row.share for row in rest))
-        lines.append([f"… {len(rest)} more", share, formatting.time(sum(map(_us, rest))), "", "", "", ""])
+        lines.append([f"… {len(rest)} more", share, formatting.time(sum(map(spots.cost, rest))), "", "", "", ""])
     return Table("Hot spots", HEADERS, RIGHT, lines)
 
 
 def levels(spots: HotSpots) -> Table:
     """Every group, at all levels, the costliest first: these contain one another."""
     groups = [group for group in spots.groups.values() if group.share > 0]
-    return Table("All levels", HEADERS, RIGHT, [_line(spots.row(group)) for group in groups])
+    return Table("All levels", HEADERS, RIGHT, [_line(spots, spots.row(group)) for group in groups])
 
 
-def _line(row: Row) -> list[str]:
+def _line(spots: HotSpots, row: Row) -> list[str]:
     return [
         row.group,
         formatting.percent(row.share),
-        formatting.time(_us(row)),
+        formatting.time(row.host_us if row.group == GAPS else spots.cost(row)),
         formatting.count(row.count),
         formatting.time(row.self_cpu_us),
         row.module,
         row.shapes,
     ]
-
-
-def _us(row: Row) -> float:
-    return row.host_us if row.device_time_us is None else row.device_time_us
 
 
 def decisions(analysis: Analysis) -> Table:

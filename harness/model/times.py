@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.measure import trace
@@ -19,6 +19,7 @@ from harness.measure.trace import Event
 
 OUTSIDE = -1  # of every call
 OPTIMIZER = -2
+MODULE_SPAN = "module "  # how the span of a module's call begins: `module layers.0.mlp (MLP)`
 OPTIMIZER_SPAN = "Optimizer.step#"  # how torch annotates it
 WATCHING = "harness.watching"  # the annotation around what is done to see, which is no part of the step
 
@@ -50,7 +51,7 @@ class Profile:
         self.window = window
         self.device = [event for event in events if event.kind == trace.DEVICE and window.start <= event.start < until]
         self.host = [
-            event
+            _annotation(event)
             for event in events
             if event.kind in (trace.OPERATOR, trace.ANNOTATION)
             and window.start <= event.start < window.end
@@ -114,9 +115,27 @@ class Profile:
             if event.sequence >= 0 and not event.name.startswith(ENGINE)
             if owner != OUTSIDE
         }
-        for event in self.host:
-            if event.name.startswith(ENGINE):
-                yield Span(event.start, event.end, event.lane, made.get(event.sequence, OUTSIDE))
+        nodes = [event for event in self.host if event.name.startswith(ENGINE)]
+        before = OUTSIDE
+        for node, end in zip(nodes, _until_next(nodes), strict=True):
+            # a parameter's gradient is accumulated right after the node that gave it, and has no number of its own
+            owner = before if node.sequence < 0 else made.get(node.sequence, OUTSIDE)
+            yield Span(node.start, end, node.lane, owner)
+            before = owner
+
+
+def _until_next(nodes: Sequence[Event]) -> list[int]:
+    """The end of each node with what the engine does after it, which is until the next one on its thread starts."""
+    ends = [node.end for node in nodes]
+    last: dict[Any, int] = {}
+    for position, node in enumerate(nodes):
+        before = last.get(node.lane)
+        if before is not None and ends[before] > node.start:
+            continue  # within another
+        if before is not None:
+            ends[before] = node.start
+        last[node.lane] = position
+    return ends
 
 
 def aligned(
@@ -152,6 +171,11 @@ def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Eve
         if outermost and owner != OUTSIDE:
             found[owner].append(event)
     return found
+
+
+def _annotation(event: Event) -> Event:
+    """A module's span as an annotation, which it is, although a cheap one is recorded as an operator."""
+    return replace(event, kind=trace.ANNOTATION) if event.name.startswith(MODULE_SPAN) else event
 
 
 def _owners(events: Sequence[Event], spans: Sequence[Span]) -> Iterator[int]:

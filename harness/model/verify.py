@@ -19,6 +19,7 @@ from harness.results.comparison import Comparison
 
 TOGETHER = "all together"
 WHOLE = "compiled whole"
+MOST_WINNERS = 4  # put into the model without being asked for
 
 
 def verify(analysis: Analysis) -> None:
@@ -29,7 +30,8 @@ def verify(analysis: Analysis) -> None:
         return
     analysis.ways.append(as_built)
     compiled = as_built.comparison.entries.get(COMPILED)
-    if compiled is not None and compiled.host.verdict == "faster" and replacements:
+    preferred = analysis.recording.step.compiled or (compiled is not None and compiled.host.verdict == "faster")
+    if preferred and replacements:
         lasting = [replacement for replacement in replacements if replacement.by != COMPILE]
         way = _whole(analysis, COMPILED, lasting)
         analysis.ways += [] if way is None else [way]
@@ -62,8 +64,8 @@ def _whole(analysis: Analysis, base: str, replacements: Sequence[Replacement]) -
 
 
 def _winners(analysis: Analysis) -> list[Replacement]:
-    """The fastest variant of each group that is worth putting into the model, and can be."""
-    found = []
+    """The fastest variants of groups that can be put into the model and gain most of a step, the best first."""
+    found: list[tuple[float, Replacement]] = []
     own = {replacement.name for replacement in analysis.asked.replacements}
     for measured in analysis.measured.values():
         group, comparison = measured.group, measured.comparison
@@ -71,9 +73,11 @@ def _winners(analysis: Analysis) -> list[Replacement]:
             continue
         rows = [row for row in comparison.rows if row["verdict"] == "faster" and not _is_own(row["variant"], own)]
         best = max(rows, key=lambda row: row["speedup"], default=None)
-        if best is not None and group.share * (1 - 1 / best["speedup"]) >= comparison.settings.min_effect:
-            found.append(Replacement(f"{best['variant']} {group.name}", _by(best["variant"]), at=group.paths))
-    return found
+        gain = group.share * (1 - 1 / best["speedup"]) if best is not None else 0.0
+        if best is not None and gain >= comparison.settings.min_effect:
+            name = f"{best['variant']} {group.name}"
+            found.append((gain, Replacement(name, _by(best["variant"]), at=group.paths)))
+    return [replacement for _, replacement in sorted(found, key=lambda each: -each[0])[:MOST_WINNERS]]
 
 
 def _is_own(variant: str, own: set[str]) -> bool:
@@ -130,7 +134,8 @@ def _decided(
     predicted = speedup(base.latency, known) if known and whole and base.latency is not None else None
     saved = {part.group.name: each.seconds.value for part, each in zip(alone, savings, strict=True) if each}
     entries = [part.comparison.entries[part.as_built] for part in alone]
-    return [decide(name, group, predicted, entry, base, entries, saved)]
+    differs = [analysis.recording.step.differs.get(each.name) for each in replacements]
+    return [decide(name, group, predicted, entry, base, entries, saved, next(filter(None, differs), None))]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,11 @@ from torch import nn
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.profiler import record_function
 
+from harness.measure import torch_private
 from harness.model.signature import signature, with_values
 from harness.model.step import FUNCTION, MODULE, Call
-from harness.model.times import WATCHING
+from harness.model.times import MODULE_SPAN, WATCHING
 
-SPAN = "module "  # how the annotation around a module's call begins
 FUNCTION_SPAN = "function "
 
 
@@ -46,7 +47,7 @@ def annotated(model: nn.Module) -> Iterator[None]:
 
     def enter(label: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            span = record_function(label)
+            span = torch_private.span(label) or record_function(label)
             span.__enter__()
             open_.append(span)
 
@@ -55,15 +56,24 @@ def annotated(model: nn.Module) -> Iterator[None]:
     def leave(module: nn.Module, args: Any, output: Any) -> None:
         open_.pop().__exit__(None, None, None)
 
-    with _hooked(model, lambda path, module: enter(f"{SPAN}{path} ({type(module).__name__})"), leave):
+    with _hooked(model, lambda path, module: enter(f"{MODULE_SPAN}{path} ({type(module).__name__})"), leave):
         yield
+
+
+def is_compiled(module: nn.Module) -> bool:
+    """Whether it is what torch.compile made of a module."""
+    return isinstance(getattr(module, "_orig_mod", None), nn.Module)
 
 
 @contextlib.contextmanager
 def watched(model: nn.Module, dtype: torch.dtype) -> Iterator[Seen]:
-    """Fills a Seen with the calls within; `dtype` is the step's own, which signatures do not repeat."""
+    """Fills a Seen with the calls within; `dtype` is the step's own, which signatures do not repeat.
+
+    Functions are not seen if a part of the model is compiled: what stands in between would have it compile once more.
+    """
     watcher = _Watcher(model, dtype)
-    with _hooked(model, watcher.entered, watcher.left), watcher:
+    between: AbstractContextManager[Any] = nullcontext() if any(map(is_compiled, model.modules())) else watcher
+    with _hooked(model, watcher.entered, watcher.left), between:
         yield watcher.seen
 
 
@@ -85,7 +95,7 @@ class _Watcher(TorchFunctionMode):
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             given = _given(module, args, kwargs)
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
-            span = record_function(f"{SPAN}{position}")
+            span = record_function(f"{MODULE_SPAN}{position}")
             span.__enter__()
             self._stack.append((position, span))
 
@@ -125,8 +135,11 @@ def _hooked(
 ) -> Iterator[None]:
     """Hooks that run before all others of a module, and after them."""
     handles = []
+    compiled = [path for path, module in model.named_modules() if is_compiled(module)]
     try:
         for path, module in model.named_modules():
+            if any(path.startswith(f"{outer}.") for outer in compiled):
+                continue  # what is inside is called by the compiler, which hooks would change
             handles.append(module.register_forward_pre_hook(enter(path, module), prepend=True, with_kwargs=True))
             handles.append(module.register_forward_hook(leave, always_call=True))
         yield
