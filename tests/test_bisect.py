@@ -16,15 +16,9 @@ from harness.bisect.turns import Turns, decide
 from harness.configuration.errors import UsageError
 from harness.results.statistics import Interval
 
-CASE = (
-    "op=rmsnorm",
-    "device=cpu",
-    "lock=none",
-    "+op.variants.mine.fn=kernel.fast",
-    "variants=[naive,mine]",
-    *SHORT,
-    *PEAKS,
-)
+OWN = ("+op.variants.mine.fn=kernel.fast", "variants=[naive,mine]")
+CASE = ("op=rmsnorm", "device=cpu", "lock=none", *OWN, *PEAKS)
+STEADY = ("latency.processes=3", "latency.max_processes=3", "latency.seconds=0.3")  # whatever else runs meanwhile
 FAST = '''"""A kernel, {number}."""
 import torch
 
@@ -156,7 +150,7 @@ def test_what_is_wrong_with_the_command_is_said_in_one_line(tmp_path: Path) -> N
         (["--good", "v1", "--bad", "HEAD"], "--good=v1: no such commit"),
         (["--good", commits[0], "--bad", "HEADS"], "--bad=HEADS: no such commit"),
         (["--good", commits[0]], "the following arguments are required: --bad"),
-        (["--good", commits[0], "--bad", "HEAD", "--turns", "1"], "--turns=1: expected a number of 3 or more"),
+        (["--good", commits[0], "--bad", "HEAD", "--turns", "1"], "--turns=1: expected a number of 4 or more"),
         (["--good", commits[0], "--bad", "HEAD", "--", "-m", "op=rmsnorm"], "-m: bisect measures one case"),
         (["--good", commits[0], "--bad", "HEAD", "--build", "false", "--", "op=rmsnorm"], "--good: does not build"),
     ):
@@ -176,7 +170,7 @@ def test_outside_of_a_repository_there_is_nothing_to_bisect(tmp_path: Path, monk
 def test_the_commit_that_broke_a_variant_is_found(tmp_path: Path) -> None:
     broken = kernel(2).replace("return result", "return result * 2")
     commits = repository(tmp_path, [kernel(0), kernel(1), broken])
-    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--", *CASE)
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--", *CASE, *SHORT)
     assert ran.status == 0, ran.err
     lines = ran.out.splitlines()
     assert lines[0] == f'{commits[2][:10]} "Change 2" is the first bad commit, after 1 steps.'
@@ -189,7 +183,7 @@ def test_the_commit_that_made_a_variant_slower_is_found_beside_one_that_does_not
     contents = [kernel(number, calls=1 if number < 5 else 5) for number in range(8)]
     contents[3] = "def broken(:\n"
     commits = repository(tmp_path, contents)
-    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--log", "bisect.log", "--", *CASE)
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--log", "bisect.log", "--", *CASE, *STEADY)
     assert ran.status == 0, ran.err
     lines = ran.out.splitlines()
     assert lines[0].startswith(f'{commits[5][:10]} "Change 5" is the first bad commit, after ')
@@ -201,6 +195,7 @@ def test_the_commit_that_made_a_variant_slower_is_found_beside_one_that_does_not
 @pytest.mark.slow
 def test_where_nothing_changed_it_says_so(tmp_path: Path) -> None:
     commits = repository(tmp_path, [kernel(number) for number in range(2)])
-    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--turns", "3", "--threshold", "30%", "--", *CASE)
+    limits = ("--turns", "4", "--threshold", "30%")
+    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", *limits, "--", *CASE, *STEADY)
     assert ran.status == 1, ran.err
-    assert ran.out.startswith("Not found: bad is not told from good in 3 pairs of runs")
+    assert ran.out.startswith("Not found: bad is not told from good in 4 pairs of runs")

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from harness.bisect.trees import FOUND, POSSIBLE, Commit, Trees
-from harness.bisect.turns import Quantity, Turns, UntestableError, decide, right
+from harness.bisect.turns import FEWEST, Quantity, Turns, UntestableError, decide, right
 from harness.configuration.errors import UsageError
 from harness.diff.runs import Run
 from harness.diff.summary import interval
 from harness.report import formatting
+from harness.results import statistics
 from harness.results.statistics import Interval
 
 BAD, GOOD, SKIP = "bad", "good", "skip"
@@ -26,8 +27,12 @@ class Settings:
 
     variant: str | None  # that is looked at; None: whichever changed
     threshold: float  # the smallest change between good and bad that is looked for
-    confidence: float  # of each decision
+    confidence: float  # of each step
     turns: int  # pairs of runs after which a step is given up
+
+    def each(self, quantities: int = 1) -> float:
+        """The confidence of one look at one of several quantities: there is a look after each pair that may decide."""
+        return statistics.level(self.confidence, quantities * max(self.turns - FEWEST + 1, 1))
 
 
 @dataclass
@@ -110,7 +115,7 @@ class Search:
             raise UntestableError(f"{self.settings.variant or 'no variant'} is not timed in both")
         known: list[tuple[bool, float, Quantity, Interval]] = []
         for quantity in quantities:
-            ratio = self.turns.ratio(quantity, self.settings.confidence)
+            ratio = self.turns.ratio(quantity, self.settings.each(len(quantities)))
             if ratio is None or abs(np.log(ratio.value)) < np.log1p(self.settings.threshold):
                 continue
             if ratio.low > 1 or ratio.high < 1:
@@ -142,7 +147,7 @@ class Search:
         ratio = None
         for pair in range(self.settings.turns):
             self.turns.take()
-            ratio = self.turns.ratio(self.quantity, self.settings.confidence)
+            ratio = self.turns.ratio(self.quantity, self.settings.each())
             verdict = decide(ratio, self.whole.value)
             if verdict is not None:
                 return verdict, f"{interval(ratio)} in {pair + 1} pairs of runs"

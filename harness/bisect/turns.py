@@ -24,7 +24,7 @@ from harness.results.measurement import OK
 from harness.results.samples import paired
 from harness.results.statistics import Interval
 
-FEWEST = 3  # pairs that a decision needs
+FEWEST = 4  # pairs that a decision needs
 
 
 class UntestableError(Exception):
