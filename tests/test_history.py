@@ -269,7 +269,7 @@ def test_what_is_odd_is_told_and_is_not_the_end(tmp_path: Path) -> None:
         "run-0003/results.json: a copy of another file: counted once",
         "run-0004/results.json: the same run as in another file: counted once",
         "its clock gives 2025-01-01T00:00:00+00:00, but its commit is of 2026-01-13T02:00:00+00:00",
-        "the host bench-1 is 2 machines, each with series of its own: Some CPU, 2 cores and Some CPU, 64 cores",
+        "the host bench-1 is 2 machines, each with series of its own: 2 cores of Some CPU and 64 cores of Some CPU",
     ):
         assert len([line for line in told if word in line and line.startswith("WARNING ")]) == 1, (word, told)
     assert len(told) == 8
@@ -411,6 +411,24 @@ def test_runs_stand_side_by_side(tmp_path: Path) -> None:
     assert "Not comparable in all: the columns also differ in torch (2.13.0, 2.14.0)." in ran.out
     ran = say(folder, "--pivot", "variant", cwd=tmp_path)
     assert "all columns are comparable" in ran.out and len(ran.out.splitlines()[5].split("┃")) == 6
+
+
+def test_devices_stand_side_by_side_with_what_makes_them_unlike(tmp_path: Path) -> None:
+    documents = []
+    for day in range(4):
+        for device, factor in (("cpu", 1.0), ("cuda", 0.1)):
+            made = document(day, latencies(day, machine=factor))
+            made["case"]["device"] = device
+            made["device"] |= {"device": device, "name": f"A {device}", "accelerator": device == "cuda"}
+            documents.append(made)
+    ran = say(write(tmp_path / "runs", documents), "--pivot", "device", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    header, *rows = (line.strip("┃│").replace("┃", "│").split("│") for line in ran.out.splitlines() if line[0] in "┃│")
+    assert [cell.strip() for cell in header] == ["Case and variant", "cpu", "cuda"]
+    title = "rmsnorm rows=4 hidden=512 · bfloat16 · forward"
+    assert [row[0].strip() for row in rows] == [f"{title} · {name}" for name in LATENCY_US]
+    assert "Comparable: the columns differ in device alone." in ran.out
+    assert not ran.err  # one host is not two machines because it has a device
 
 
 def test_the_columns_are_documented() -> None:

@@ -31,7 +31,7 @@ def of_runs(runs: Sequence[Run]) -> Iterator[str]:
     machines: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         if run.host:
-            machines[run.host].add(run.machine)
+            machines[run.host].add(f"{run.conditions.get('cores')} cores of {run.conditions.get('cpu')}")
     for host, several in sorted(machines.items()):
         if len(several) > 1:
             listed = formatting.listed(sorted(words.safe(machine) for machine in several))

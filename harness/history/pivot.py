@@ -18,6 +18,10 @@ VARIANT = "variant"
 NEWEST = 5  # runs of a column that its figures are the medians of
 BARRED = 12  # cases of which a chart is drawn
 NAMED = 4  # differences in a sentence
+FOLLOWING: dict[str, tuple[str, ...]] = {  # from another value of the key, by how their names begin
+    "device": ("device ", "profile."),
+    "machine": ("device ", "cpu", "cores", "threads", "memory"),
+}
 UNLIKE = (causes.HOST, "commit")  # what differs without making runs less comparable
 
 Cell = tuple[str, str]  # row and column
@@ -61,8 +65,7 @@ def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, 
     columns: dict[str, None] = {}
     found: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.time):
-        words_of_case = [word for word, name in zip(run.case.words, _names(run), strict=True) if name != key]
-        title = words.safe(" · ".join([" ".join(words_of_case[:-3]), *words_of_case[-3:]]), 120)
+        title = words.safe(_title(run, key), 120)
         for variant in run.results:
             column = variant if key == VARIANT else value(run, key)
             if column is not None:
@@ -72,8 +75,12 @@ def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, 
     return list(columns), found
 
 
-def _names(run: Run) -> list[str]:
-    return ["op", *(name for name, _ in run.case.dims), "dtype", "mode", "device"]
+def _title(run: Run, key: str) -> str:
+    """The case's title without the key."""
+    case = run.case
+    what = " ".join([case.op, *(f"{name}={size}" for name, size in case.dims if name != key)])
+    how = {"dtype": case.dtype, "mode": case.mode, "device": case.device}
+    return " · ".join([what, *(text for name, text in how.items() if name != key)])
 
 
 def _figures(runs: Sequence[Run], variant: str) -> tuple[Figure | None, Figure] | None:
@@ -136,7 +143,7 @@ def _comparable(runs: Sequence[Run], key: str, columns: Sequence[str]) -> list[s
     unlike = []
     for name in names:
         values = {run.conditions.get(name, "unset") for run in last.values()}
-        if len(values) > 1 and name not in (key, *UNLIKE):
+        if len(values) > 1 and name not in (key, *UNLIKE) and not name.startswith(FOLLOWING.get(key, ())):
             unlike.append(f"{name} ({formatting.some(sorted(map(words.safe, values)), NAMED)})")
     if unlike:
         sentences.append(f"Not comparable in all: the columns also differ in {formatting.some(unlike, NAMED)}.")
