@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +45,9 @@ class Trees:
         self.good_tree, self.candidate_tree = self.folder / "good", self.folder / "candidate"
 
     def __enter__(self) -> Trees:
+        self._ends = signal.signal(
+            signal.SIGTERM, lambda *_: sys.exit(143)
+        )  # so that the worktrees are removed then, too
         for tree, commit in ((self.good_tree, self.good), (self.candidate_tree, self.bad)):
             _git(self.top, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         return self
@@ -52,6 +57,7 @@ class Trees:
             self._quietly("worktree", "remove", "--force", str(tree))
         self._temporary.cleanup()
         self._quietly("worktree", "prune")
+        signal.signal(signal.SIGTERM, self._ends)
 
     def _quietly(self, *arguments: str) -> None:
         subprocess.run(["git", "-C", str(self.top), *arguments], capture_output=True, check=False)

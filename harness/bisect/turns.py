@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,14 +76,10 @@ class Turns:
 
     def prepare(self, tree: Path) -> None:
         """Builds a worktree, if there is a command for it."""
-        if self.build is None:
-            return
-        place, environment = self.trees.place(tree), self.trees.environment(tree)
-        done = subprocess.run(
-            self.build, shell=True, cwd=place, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise UntestableError(f"does not build: {_last(done.stderr or done.stdout)}")
+        if self.build is not None:
+            status, said = self._ended(["/bin/sh", "-c", self.build], tree)
+            if status != 0:
+                raise UntestableError(f"does not build: {said}")
 
     def take(self) -> None:
         """Measures both once more; the one that came second comes first."""
@@ -95,16 +92,28 @@ class Turns:
         """One run of a worktree; raises UntestableError if there is none."""
         self._count += 1
         folder = self.trees.folder / "runs" / f"{self._count:03d}"
-        place = self.trees.place(tree)
-        if not place.is_dir():
-            raise UntestableError(f"has no folder {self.trees.below}")
         command = [sys.executable, "-m", "harness", "report.charts=[]", *self.overrides, f"hydra.run.dir={folder}"]
-        environment = self.trees.environment(tree)
-        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        _, said = self._ended(command, tree)
         try:
             return runs.read(folder)[0]
         except UsageError as error:
-            raise UntestableError(f"does not run: {_last(done.stderr) or error}") from error
+            raise UntestableError(f"does not run: {said or error}") from error
+
+    def _ended(self, command: Sequence[str], tree: Path) -> tuple[int, str]:
+        """Runs a program where the user would stand in a worktree; returns its status and the last line that it wrote.
+
+        It writes into a file, and not into a pipe, whose end a process that outlives it would keep from coming.
+        """
+        place = self.trees.place(tree)
+        if not place.is_dir():
+            raise UntestableError(f"has no folder {self.trees.below}")
+        with tempfile.TemporaryFile(dir=self.trees.folder) as file:
+            environment = self.trees.environment(tree)
+            ended = subprocess.run(
+                command, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False
+            )
+            file.seek(0)
+            return ended.returncode, _last(file.read().decode(errors="replace"))
 
     def ratio(self, quantity: Quantity, confidence: float) -> Interval | None:
         """Candidate / good of a quantity; None with too few pairs."""
