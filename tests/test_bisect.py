@@ -167,6 +167,7 @@ def test_outside_of_a_repository_there_is_nothing_to_bisect(tmp_path: Path, monk
         Trees("HEAD~1", "HEAD")
 
 
+@pytest.mark.slow
 def test_the_commit_that_broke_a_variant_is_found(tmp_path: Path) -> None:
     broken = kernel(2).replace("return result", "return result * 2")
     commits = repository(tmp_path, [kernel(0), kernel(1), broken])

@@ -43,8 +43,8 @@ def reason(command: str) -> str | None:
 
 
 def later(page: str, command: str) -> bool:
-    """Whether a command is left to the slow tests; of the README's own, those that start a process for each job."""
-    return page != "README.md" or "hydra/launcher" in command
+    """Whether a command is left to the slow tests; of the README's own, those that run long or start many processes."""
+    return page != "README.md" or "hydra/launcher" in command or "harness.model" in command
 
 
 NEW = [command.split()[3] for command in commands() if "harness.new" in command]

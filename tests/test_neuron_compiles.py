@@ -80,6 +80,7 @@ def test_an_error_that_a_variant_hides_is_its_own(tmp_path: Path) -> None:
     assert "an earlier compile in this process failed" in ran.rows["hiding"]["reason"]
 
 
+@pytest.mark.slow
 def test_cold_caches_are_empty_and_leave_the_users_alone(tmp_path: Path) -> None:
     """A failed compile stays in a cache: it is overcome only if no cache that holds it is read."""
     caches = {name: str(tmp_path / "caches" / name) for name in CACHES}

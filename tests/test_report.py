@@ -434,4 +434,4 @@ def test_an_unknown_chart_is_refused(tmp_path: Path, arguments: list[str]) -> No
     ran = run(*arguments, "report.charts=[comparisn]", cwd=tmp_path)
     assert ran.status == 2
     assert "report.charts=comparisn: unknown; did you mean comparison?" in ran.error
-    assert "speedup, sweep, timeline" in ran.error
+    assert "choices: comparison, roofline, samples, speedup, step, sweep, timeline" in ran.error
