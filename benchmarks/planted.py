@@ -97,6 +97,27 @@ def elementwise() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Elementwise(), (torch.randn(WIDE),)
 
 
+# Many calls
+
+
+class Leaf(nn.Module):
+    """Ten operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(5):
+            x = x * self.weight + 1
+        return x
+
+
+def many() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """1,000 module calls of 10 operators."""
+    return nn.Sequential(*(Leaf() for _ in range(999))), (torch.randn(64, 64),)
+
+
 # Wrong results, each in another way
 
 

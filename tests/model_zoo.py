@@ -70,6 +70,15 @@ def tokens() -> dict[str, Tensor]:
     return {"tokens": torch.randint(32, (2, 16))}
 
 
+def compiled() -> tuple[Any, tuple[Tensor, ...]]:
+    return torch.compile(Net()), (torch.randint(32, (2, 16)),)
+
+
+def fused() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    layers = (nn.RMSNorm(HIDDEN), nn.Linear(HIDDEN, HIDDEN), nn.RMSNorm(HIDDEN))
+    return nn.Sequential(*layers), (torch.randn(2, 16, HIDDEN),)
+
+
 class FusedNorm(nn.Module):
     """The same, by torch's own kernel."""
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from cli import BRIEF, QUICK, Ran, in_process, strict_json, table
 from conftest import Shared
+from neuron_runner import on_core
 
 from harness import hotspots
 from harness.configuration.errors import UsageError
@@ -127,6 +128,7 @@ def test_errors_are_one_line(builder: str, arguments: tuple[str, ...], reason: s
     assert ran.status == 2, ran.err
     assert reason in ran.error
     assert not ran.out
+    assert not list(tmp_path.glob("outputs/*"))
 
 
 def test_inputs_come_from_a_function_and_may_be_named(tmp_path: Path) -> None:
@@ -134,6 +136,30 @@ def test_inputs_come_from_a_function_and_may_be_named(tmp_path: Path) -> None:
     assert ran.status == 0, ran.err
     rows = {row["group"]: row for row in table(folder_of(ran) / "hotspots.csv")}
     assert rows["MyRMSNorm_2x16x64"]["dtype"] == "bfloat16"
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = model("model_zoo.net", "hydra.run.dir=file/run", cwd=tmp_path)
+    assert (ran.status, ran.error) == (2, "error: hydra.run.dir: file/run cannot be written: Not a directory")
+
+
+def test_a_compiled_model_is_taken_apart_as_it_was(tmp_path: Path) -> None:
+    ran = model("model_zoo.compiled", "--hotspots", "--levels", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert "All levels" in ran.out
+    content = strict_json(folder_of(ran) / "model.json")
+    assert content["step"]["compiled"] is True
+    assert "blocks.*.norm" in [row["module"] for row in content["rows"]]
+
+
+def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:
+    """The fused norm's one execution takes 403.3 µs there, any other operator's 390."""
+    ran = on_core("model_zoo.fused", *QUICK, "lock=none", "--hotspots", cwd=tmp_path, module="harness.model")
+    assert ran.status == 0, ran.err
+    rows = {row["group"]: row for row in table(folder_of(ran) / "hotspots.csv")}
+    assert float(rows["RMSNorm_2x16x64"]["device_time_us"]) == pytest.approx(2 * 403.3)
+    assert float(rows["Linear_2x16x64"]["device_time_us"]) == pytest.approx(390)
 
 
 def test_a_folder_that_holds_results_is_refused(job: Ran) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -65,11 +65,11 @@ def folder_name(variant: str) -> str:
     return safe if safe == variant else f"{safe}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
 
 
-def from_file(path: Path) -> list[Event]:
+def from_file(path: Path, see: Callable[[int, Mapping[str, Any]], None] | None = None) -> list[Event]:
     """Events of a trace file in Chrome trace format, as Kineto writes it: by start, an outer one before its inner ones.
 
-    Executions of physical cores are merged. Raises OSError if the file cannot be read, and ValueError or KeyError if it
-    is no such trace.
+    Executions of physical cores are merged. `see` is called with each operator's id and arguments. Raises OSError if
+    the file cannot be read, and ValueError or KeyError if it is no such trace.
     """
     names: dict[str, str] = {}  # a trace has many events and few names and lanes
     lanes: dict[tuple[Any, Any], tuple[Any, Any]] = {}
@@ -86,6 +86,8 @@ def from_file(path: Path) -> list[Event]:
         end = start + round(entry.get("dur", 0) * 1000)
         external = int(arguments.get("External id", 0))
         launched = kind in (DEVICE, RUNTIME)
+        if see is not None and kind == OPERATOR:
+            see(external, arguments)
         return Event(
             names.setdefault(name, name), kind, start, end, lanes.setdefault(lane, lane),
             0 if launched else external, external if launched else 0, int(arguments.get("Bytes", 0)),
@@ -148,13 +150,13 @@ def of_profile(profile: Any) -> list[Event]:
         return of_export(path)
 
 
-def of_export(path: Path) -> list[Event]:
-    """Events of a trace that was just written, which is made strict JSON if it is not."""
+def of_export(path: Path, see: Callable[[int, Mapping[str, Any]], None] | None = None) -> list[Event]:
+    """Events of a trace that was just written, which is made strict JSON if it is not; `see` as in `from_file`."""
     try:
-        return from_file(path)
+        return from_file(path, see)
     except ValueError:
         repair(path)
-        return from_file(path)
+        return from_file(path, see)
 
 
 def calls(events: list[Event]) -> list[Event]:

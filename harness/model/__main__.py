@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     plain, folder = compose.composed_run(list(map(_added, overrides)), args.config_dir)
     from harness.model import door
 
-    asked = door.asked(builders[0], args.inputs, plain, folder, overrides)
+    asked = door.asked(builders[0], args.inputs, plain, folder, overrides, args.config_dir)
     try:
         return door.run(asked, measured=not args.hotspots, levels=args.levels)
     except CaseError as error:

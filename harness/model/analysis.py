@@ -35,6 +35,7 @@ class Asked:
     overrides: Sequence[str]  # of the command line
     replacements: Sequence[Replacement]
     folder: Path
+    config_dir: Path | None = None
 
     @property
     def own_dtype(self) -> bool:
@@ -79,7 +80,8 @@ class Analysis:
         model = self.asked.model
         builder = model.builder if isinstance(model.builder, str) else "…"
         inputs = ["--inputs", model.inputs] if isinstance(model.inputs, str) else []
-        return shlex.join(["python", "-m", "harness.model", builder, *inputs, *self.asked.overrides])
+        further = [] if self.asked.config_dir is None else [f"--config-dir={self.asked.config_dir}"]
+        return shlex.join(["python", "-m", "harness.model", builder, *inputs, *further, *self.asked.overrides])
 
     def warn(self, case: str, text: str) -> None:
         """Adds a warning about a case."""

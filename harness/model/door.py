@@ -17,25 +17,43 @@ from harness.model.sentences import sentences
 from harness.model.verify import verify
 from harness.model.whole import Model
 from harness.report import rendering
+from harness.report.program import discard
 from harness.results.storage import holds_run
 
 log = logging.getLogger("harness")
 
 
 def asked(
-    builder: Function, inputs: Function | None, plain: Mapping[str, Any], folder: Path, overrides: Sequence[str]
+    builder: Function,
+    inputs: Function | None,
+    plain: Mapping[str, Any],
+    folder: Path,
+    overrides: Sequence[str],
+    config_dir: Path | None,
 ) -> Asked:
-    """What is asked for; raises UsageError if the folder holds something, or if `replace` is not what it can be."""
+    """What is asked for, with a folder for it.
+
+    Raises UsageError if the folder holds results or cannot be made, or if `replace` is not what it can be.
+    """
+    replacements = parse(plain.get("replace"))
+    rest = {key: value for key, value in plain.items() if key != "replace"}
     if holds_run(folder) or (folder / files.MODEL).exists():
         raise UsageError(f"hydra.run.dir={folder}: holds earlier results; choose another folder, or remove it")
-    rest = {key: value for key, value in plain.items() if key != "replace"}
-    return Asked(Model(builder, inputs), rest, list(overrides), parse(plain.get("replace")), folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"hydra.run.dir: {error.filename} cannot be written: {error.strerror}") from error
+    return Asked(Model(builder, inputs), rest, list(overrides), replacements, folder, config_dir)
 
 
 def run(asked: Asked, measured: bool, levels: bool) -> int:
     """Analyses a model, writes its files, and prints tables and sentences; returns the exit status."""
     out = rendering.console()
-    analysis = record(asked)
+    try:
+        analysis = record(asked)
+    except UsageError:
+        discard(asked.folder)
+        raise
     shown = [tables.hotspots(analysis.spots), *([tables.levels(analysis.spots)] if levels else [])]
     for table in shown:
         rendering.show(out, table)

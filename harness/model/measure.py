@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,8 @@ from harness.model.whole import Model, Recording
 from harness.report import run_report, summary
 from harness.results.comparison import Comparison
 
-OF_THE_RUN = (
-    "dtype",
-    "mode",
-    "device",
-    "variants",
-    "replace",
-    "hydra.run.dir",
-)  # keys that a case's own command gives itself
+# Keys that the command of a case gives itself, or that are the whole's
+OF_THE_RUN = ("dtype", "mode", "device", "variants", "replace", "hydra.run.dir")
 
 
 def record(asked: Asked) -> Analysis:
@@ -40,8 +35,7 @@ def record(asked: Asked) -> Analysis:
         "device": recording.device["device"],
         "worker": {**asked.plain["worker"], "preload": preload},
     }
-    asked = Asked(asked.model, plain, asked.overrides, asked.replacements, asked.folder)
-    return Analysis(asked, recording, HotSpots(recording.step))
+    return Analysis(replace(asked, plain=plain), recording, HotSpots(recording.step))
 
 
 def _modules(model: Model, recording: Recording) -> list[str]:
@@ -108,6 +102,6 @@ def run(analysis: Analysis, operation: Mapping[str, Any], command: str, folder: 
 def _case_command(asked: Asked, name: str) -> str:
     given = [override for override in asked.overrides if key_of(override) not in OF_THE_RUN]
     own = [f"{key}={asked.plain[key]}" for key in ("dtype", "mode", "device")]
-    return shlex.join(
-        ["python", "-m", "harness", f"--config-dir={asked.folder / cases.FOLDER}", f"op={name}", *own, *given]
-    )
+    searched = [] if asked.config_dir is None else [f"hydra.searchpath=[file://{asked.config_dir.resolve()}]"]
+    folder = f"--config-dir={asked.folder / cases.FOLDER}"
+    return shlex.join(["python", "-m", "harness", folder, f"op={name}", *searched, *own, *given])

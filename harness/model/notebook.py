@@ -58,12 +58,13 @@ def hotspots(
     """
     keys = {"dtype": dtype, "device": device, "mode": mode}
     arguments = [*(f"{key}={value}" for key, value in keys.items() if value is not None), *overrides]
-    plain = compose.composed(arguments, None if config_dir is None else Path(config_dir))
+    further = None if config_dir is None else Path(config_dir)
+    plain = compose.composed(arguments, further)
     plain["replace"] = [{key: named(value) for key, value in each.items()} for each in replace]
     temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="harness-")
     path = Path(temporary.name if temporary is not None else folder).resolve()  # type: ignore[arg-type]
     builder, maker = _functions(model, inputs)
-    analysis = record(door.asked(builder, maker, plain, path, arguments))
+    analysis = record(door.asked(builder, maker, plain, path, arguments, further))
     door.finish(analysis, measure)
     return HotSpots(analysis, temporary)
 

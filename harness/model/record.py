@@ -30,7 +30,7 @@ from harness.measure.trees import flatten, tree_map
 from harness.model import known
 from harness.model.build import build, described
 from harness.model.differ import first_difference
-from harness.model.operators import operators
+from harness.model.operators import Arguments, operators
 from harness.model.plain import others
 from harness.model.replace import targets
 from harness.model.replay import module
@@ -139,9 +139,10 @@ def record(
 ) -> Step:
     """Takes the step that `call` makes apart; leaves the trace of it, with its modules, in `folder`."""
     with tempfile.TemporaryDirectory(prefix="harness-") as temporary, watched(model, dtype) as seen:
-        (first,) = _profile(call, device, grad, Path(temporary), seconds=0.0)
+        (first,) = _profile(call, device, grad, Path(temporary))
     with annotated(model):
-        profiles = _profile(call, device, grad, folder, SECONDS)
+        arguments = Arguments()
+        profiles = _profile(call, device, grad, folder, SECONDS, arguments)
     spans = [_span(event, int(event.name.removeprefix(MODULE_SPAN))) for event in first.annotations(MODULE_SPAN)]
     functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
     placed = [_placed(profile, seen.calls) for profile in profiles]
@@ -163,7 +164,7 @@ def record(
         dtype=short(dtype),
         calls=_kept(calls),
         signatures=seen.signatures,
-        operators=operators(folder, profiles[0], shown[0][1], names, timed) if same else [],
+        operators=operators(profiles[0], arguments, shown[0][1], names, timed) if same else [],
         host_us=sum(called.host_us for called in calls) + outside + optimizer,
         outside_us=outside,
         optimizer_us=optimizer,
@@ -182,11 +183,22 @@ def _placed(profile: Profile, calls: Sequence[Call]) -> list[Span]:
     return [_span(event, position) for event, position in zip(annotations, modules, strict=True)]
 
 
-def _profile(call: Callable[[], Any], device: Device, grad: bool, folder: Path, seconds: float) -> list[Profile]:
-    """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`."""
+def _profile(
+    call: Callable[[], Any],
+    device: Device,
+    grad: bool,
+    folder: Path,
+    seconds: float = 0.0,
+    arguments: Arguments | None = None,
+) -> list[Profile]:
+    """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`.
+
+    It holds the `arguments` of operators if these are wanted.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    arguments, _ = device.profiler_arguments(folder)
-    with torch.profiler.profile(activities=device.activities(), record_shapes=True, **arguments) as profile:
+    options, _ = device.profiler_arguments(folder)
+    options["record_shapes"] = arguments is not None
+    with torch.profiler.profile(activities=device.activities(), **options) as profile:
         start = perf_counter()
         for _ in range(MOST_STEPS):
             with torch.set_grad_enabled(grad), no_garbage_collection(), record_function(trace.CALL):
@@ -195,7 +207,7 @@ def _profile(call: Callable[[], Any], device: Device, grad: bool, folder: Path, 
             if perf_counter() - start >= seconds:
                 break
     device.export(profile, folder)
-    return Profile.of(trace.of_export(folder / trace.TRACE))
+    return Profile.of(trace.of_export(folder / trace.TRACE, None if arguments is None else arguments.see))
 
 
 def _span(event: trace.Event, owner: int) -> Span:

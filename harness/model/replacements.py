@@ -23,6 +23,12 @@ class Replacement:
     by: Function  # a class of modules, a function, or COMPILE
     of: Function | None = None  # a class of modules
     at: tuple[str, ...] = ()  # paths in the model, in place of a class
+    variant: str = ""  # its name in the cases of its groups, if that is another
+
+    @property
+    def alone(self) -> str:
+        """The name of its variant in the cases of its groups."""
+        return self.variant or self.name
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.configuration.errors import CaseError
+from harness.configuration.errors import CaseError, UsageError
 from harness.model.analysis import Analysis, Way
 from harness.model.decide import Decision, decide
 from harness.model.groups import Group
 from harness.model.measure import run
-from harness.model.predict import saving, speedup
+from harness.model.predict import Saving, saving, speedup
 from harness.model.replacements import COMPILE, Replacement
 from harness.model.step import MODULE
 from harness.model.whole import AS_IS, COMPILED
 from harness.results.comparison import Comparison
+from harness.results.measurement import OK
 
 TOGETHER = "all together"
 WHOLE = "compiled whole"
@@ -25,7 +26,8 @@ MOST_WINNERS = 4  # put into the model without being asked for
 def verify(analysis: Analysis) -> None:
     """Measures whole models with what is asked for and what won in its group's case, and decides."""
     replacements = [*analysis.asked.replacements, *_winners(analysis)]
-    as_built = _whole(analysis, AS_IS, replacements)
+    together = _compatible(analysis, [each for each in replacements if _promising(analysis, each)])
+    as_built = _whole(analysis, AS_IS, replacements, together)
     if as_built is None:
         return
     analysis.ways.append(as_built)
@@ -33,21 +35,22 @@ def verify(analysis: Analysis) -> None:
     preferred = analysis.recording.step.compiled or (compiled is not None and compiled.host.verdict == "faster")
     if preferred and replacements:
         lasting = [replacement for replacement in replacements if replacement.by != COMPILE]
-        way = _whole(analysis, COMPILED, lasting)
+        way = _whole(analysis, COMPILED, lasting, [each for each in together if each in lasting])
         analysis.ways += [] if way is None else [way]
-    analysis.decisions = _decisions(analysis, replacements)
+    analysis.decisions = _decisions(analysis, replacements, together)
 
 
-def _whole(analysis: Analysis, base: str, replacements: Sequence[Replacement]) -> Way | None:
-    """The whole model with each replacement and with all of them, beside `base`; None if it could not be measured."""
+def _whole(
+    analysis: Analysis, base: str, replacements: Sequence[Replacement], together: Sequence[Replacement]
+) -> Way | None:
+    """The whole model with each replacement and with some together, beside `base`; None if it could not be measured."""
     asked = analysis.asked
     as_it_is = asked.model.as_it_is()
     compiled: dict[str, Any] = {} if base == AS_IS else {"compile": {}}
     variants = {base: {**as_it_is, **compiled}}
     if base == AS_IS:
         variants[COMPILED] = {**as_it_is, "compile": {}}
-    together = _compatible(analysis, replacements)
-    sets = {replacement.name: [replacement] for replacement in replacements}
+    sets: dict[str, Sequence[Replacement]] = {replacement.name: [replacement] for replacement in replacements}
     if len(together) > 1:
         sets[TOGETHER] = together
     for name, chosen in sets.items():
@@ -56,7 +59,7 @@ def _whole(analysis: Analysis, base: str, replacements: Sequence[Replacement]) -
     folder = asked.folder / ("whole" if base == AS_IS else f"whole_{base}")
     try:
         comparison = run(analysis, asked.model.operation(variants), analysis.command, folder)
-    except CaseError as error:
+    except (UsageError, CaseError) as error:
         analysis.warn("the whole model", f"could not be measured: {error}")
         analysis.failed = True
         return None
@@ -76,7 +79,7 @@ def _winners(analysis: Analysis) -> list[Replacement]:
         gain = group.share * (1 - 1 / best["speedup"]) if best is not None else 0.0
         if best is not None and gain >= comparison.settings.min_effect:
             name = f"{best['variant']} {group.name}"
-            found.append((gain, Replacement(name, _by(best["variant"]), at=group.paths)))
+            found.append((gain, Replacement(name, _by(best["variant"]), at=group.paths, variant=best["variant"])))
     return [replacement for _, replacement in sorted(found, key=lambda each: -each[0])[:MOST_WINNERS]]
 
 
@@ -88,6 +91,12 @@ def _by(variant: str) -> str:
     """What a variant of a group's case puts in a module's place."""
     operation, _, name = variant.rpartition("_")
     return COMPILE if variant == COMPILED else f"variants.{operation}.{name}"
+
+
+def _promising(analysis: Analysis, replacement: Replacement) -> bool:
+    """Whether nothing that was seen of it alone speaks against it."""
+    entries = [part.comparison.entries[part.as_built] for part in _alone(analysis, replacement, AS_IS)]
+    return all(entry.measurement.status == OK and entry.host.verdict != "slower" for entry in entries)
 
 
 def _compatible(analysis: Analysis, replacements: Sequence[Replacement]) -> list[Replacement]:
@@ -103,17 +112,20 @@ def _compatible(analysis: Analysis, replacements: Sequence[Replacement]) -> list
 
 
 def _overlap(left: str, right: str) -> bool:
-    return f"{left}.".startswith(f"{right}.") or f"{right}.".startswith(f"{left}.")
+    return not left or not right or f"{left}.".startswith(f"{right}.") or f"{right}.".startswith(f"{left}.")
 
 
-def _decisions(analysis: Analysis, replacements: Sequence[Replacement]) -> list[Decision]:
+def _decisions(
+    analysis: Analysis, replacements: Sequence[Replacement], together: Sequence[Replacement]
+) -> list[Decision]:
     decisions = []
     first, last = analysis.ways[0], analysis.ways[-1]
     for replacement in replacements:
         way = last if replacement.name in last.comparison.entries else first
         names = " + ".join(group.name for group in analysis.groups_of(replacement))
         decisions += _decided(analysis, way, replacement.name, names, [replacement])
-    decisions += _decided(analysis, last, TOGETHER, "", _compatible(analysis, replacements))
+    way = last if TOGETHER in last.comparison.entries else first
+    decisions += _decided(analysis, way, TOGETHER, "", together)
     compiled = first.comparison.entries.get(COMPILED)
     if compiled is not None:
         decisions.append(decide(WHOLE, "", None, compiled, first.comparison.baseline))
@@ -127,12 +139,11 @@ def _decided(
     entry, base = way.comparison.entries.get(name), way.comparison.entries[way.base]
     if entry is None:
         return []
-    alone = [part for each in replacements for part in _alone(analysis, each, way)]
-    savings = [saving(part.group, part.comparison, part.base, part.name) for part in alone]
-    known = [part for part in savings if part is not None]
-    whole = len(known) == sum(len(analysis.groups_of(each)) for each in replacements)
-    predicted = speedup(base.latency, known) if known and whole and base.latency is not None else None
-    saved = {part.group.name: each.seconds.value for part, each in zip(alone, savings, strict=True) if each}
+    alone = [part for each in replacements for part in _alone(analysis, each, way.base)]
+    savings = {part.group.name: part.saving for part in alone if part.saving is not None}
+    known = len(savings) == sum(len(analysis.groups_of(each)) for each in replacements)
+    predicted = speedup(base.latency, list(savings.values())) if known and savings and base.latency else None
+    saved = {name: each.seconds.value for name, each in savings.items()}
     entries = [part.comparison.entries[part.as_built] for part in alone]
     differs = [analysis.recording.step.differs.get(each.name) for each in replacements]
     return [decide(name, group, predicted, entry, base, entries, saved, next(filter(None, differs), None))]
@@ -140,30 +151,25 @@ def _decided(
 
 @dataclass(frozen=True)
 class _Alone:
-    """A replacement in the case of one of its groups: its variant, and the one beside which it is put in.
+    """A replacement in the case of one of its groups: its variant that is not compiled, and what it saves in a step.
 
-    `as_built` is its variant that is not compiled.
+    The saving is that of the way in which the model is run; None if it is not known.
     """
 
     group: Group
     comparison: Comparison
-    base: str
-    name: str
     as_built: str
+    saving: Saving | None
 
 
-def _alone(analysis: Analysis, replacement: Replacement, way: Way) -> list[_Alone]:
-    """A replacement in its groups' cases, run in the same way as the model, as far as these were measured."""
+def _alone(analysis: Analysis, replacement: Replacement, base: str) -> list[_Alone]:
+    """A replacement in its groups' cases, as far as these were measured, for a model that is run as `base`."""
     found = []
     for group in analysis.groups_of(replacement):
         measured = analysis.measured.get(group.name)
-        if measured is None or measured.comparison is None:
+        name = replacement.alone
+        if measured is None or measured.comparison is None or name not in measured.comparison.entries:
             continue
-        entries = measured.comparison.entries
-        name = replacement.name if replacement.of else replacement.name.partition(" ")[0]
-        compiled = f"{name}_{COMPILED}"
-        if way.base == COMPILED and compiled in entries and COMPILED in entries:
-            found.append(_Alone(group, measured.comparison, COMPILED, compiled, name))
-        elif name in entries:
-            found.append(_Alone(group, measured.comparison, AS_IS, name, name))
+        variant = name if base == AS_IS else f"{name}_{COMPILED}"
+        found.append(_Alone(group, measured.comparison, name, saving(group, measured.comparison, base, variant)))
     return found

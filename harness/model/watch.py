@@ -156,14 +156,14 @@ def _config(module: nn.Module) -> str:
 
 def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """What a module is called with; all of it by name if any of it is, and has one."""
-    names = _names(type(module).forward)
+    names = _names(getattr(type(module), "forward", None))
     if kwargs and len(args) <= len(names):
         return {"args": (), "kwargs": {**dict(zip(names, args, strict=False)), **kwargs}}
     return {"args": tuple(args), "kwargs": dict(kwargs)}
 
 
 @functools.cache
-def _names(forward: Callable[..., Any]) -> list[str]:
+def _names(forward: Any) -> list[str]:
     """The names of the positional arguments of a class's forward."""
     try:
         parameters = list(inspect.signature(forward).parameters.values())[1:]
