@@ -59,6 +59,7 @@ COMMANDS = [
 def desk(tmp_path_factory: pytest.TempPathFactory, main_job: Ran) -> Path:
     """A user's directory: with the pages' own modules, and two runs and a sweep to look at."""
     folder = tmp_path_factory.mktemp("desk")
+    (folder / "conf" / "op").mkdir(parents=True)  # harness.new makes it, in a test that another worker may run
     for page in PAGES:
         for block in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
             (folder / block[0]).write_text(block[1])
