@@ -55,12 +55,12 @@ def unmatched(outputs: Outputs, labels: Sequence[Label], wanted: Outputs, wanted
     missing = [label for label, value in pairs if value is UNMATCHED]
     own = [label for label in labels if label.kind == PARAMETER and label not in wanted_labels]
     sentences = []
-    if missing and not any(label.by_name for label in labels):
-        sentences.append(f"does not give what the reference gives, which was not checked: {few(missing)}")
+    if missing and any(label.by_name for label in labels):
+        sentences.append(f"gives no {few(missing)} of the reference's shape: not checked")
     elif missing:
-        sentences.append(f"has none of this name and shape, which was not checked: {few(missing)}")
+        sentences.append(f"gives no {few(missing)}, as the reference does: neither checked nor computed while timed")
     if own:
-        sentences.append(f"has what the reference has not by this name, which was not checked: {few(own)}")
+        sentences.append(f"gives {few(own)}, of which the reference has none: not checked")
     return sentences
 
 
