@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.history.changes import ALIKE, NEAR, Change, shift
-from harness.history.record import ABSOLUTE, CONFIGURED, Run
+from harness.history.record import ABSOLUTE, CONFIGURED
 from harness.history.series import Group, differing
 from harness.report import formatting
 from harness.results.conditions import SETTINGS
@@ -68,12 +68,7 @@ def commits(change: Change) -> str | None:
     old, new = change.group.runs[change.before], change.group.runs[change.place]
     if old.commit is None or new.commit is None or (old.commit == new.commit and not (old.changed or new.changed)):
         return None
-    return f"{short(old)} → {short(new)}"
-
-
-def short(run: Run) -> str:
-    """A commit in seven digits, with a + if files of it were changed."""
-    return f"{run.commit[:7]}{'+' if run.changed else ''}" if run.commit else formatting.NOTHING
+    return f"{old.commit_name} → {new.commit_name}"
 
 
 def _of_status(change: Change, found: Coincidence) -> tuple[str, str]:

@@ -20,7 +20,7 @@ NEAR = 1  # runs within which steps of two measures are one change
 ALIKE = 0.5  # of a change: by how much two variants may differ that changed alike
 
 
-@dataclass
+@dataclass(eq=False)
 class Change:
     """One variant of one case is otherwise since a run."""
 
@@ -111,7 +111,7 @@ def _attribute(group: Group, found: dict[str, list[Change]]) -> None:
     kept = []
     for own in found.get(base, []):
         echoes = [change for change in moves if abs(change.place - own.place) <= NEAR and _opposite(change, own)]
-        measured = [name for name in others if _present(group, name, own)]
+        measured = [name for name in others if _measured(group, name, own)]
         if len(measured) >= 2 and len({change.variant for change in echoes}) == len(measured):
             kept.append(own)
             moves = [change for change in moves if change not in echoes]
@@ -121,8 +121,10 @@ def _attribute(group: Group, found: dict[str, list[Change]]) -> None:
         found[name] = [change for change in moves if change.variant == name]
 
 
-def _present(group: Group, name: str, change: Change) -> bool:
-    return all(name in group.runs[place].results for place in (change.before, change.place))
+def _measured(group: Group, name: str, change: Change) -> bool:
+    """Whether a variant has the change's measure on both sides of it."""
+    results = (group.runs[place].results.get(name) for place in (change.before, change.place))
+    return all(result is not None and change.measure in result.figures for result in results)
 
 
 def _opposite(change: Change, own: Change) -> bool:

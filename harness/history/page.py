@@ -21,6 +21,7 @@ from harness.history.history import History
 from harness.history.pivot import Pivot
 from harness.history.record import LATENCY, MEASURES, Figure
 from harness.history.series import Group, differing
+from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.storage import atomic
 
@@ -72,7 +73,8 @@ def _known(groups: Sequence[Group], measure: str) -> bool:
 
 def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Change]]) -> dict[str, Any]:
     case = group.case
-    commits = list(dict.fromkeys(causes.short(run) for run in group.runs))
+    names = [run.commit_name or formatting.NOTHING for run in group.runs]
+    commits = list(dict.fromkeys(names))
     place = {commit: number for number, commit in enumerate(commits)}
     return {
         "title": words.safe(group.title, 160),
@@ -83,7 +85,7 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
         "baseline": words.safe(group.baseline),
         "times": [round(run.time) for run in group.runs],
         "commits": commits,
-        "commit": [place[causes.short(run)] for run in group.runs],
+        "commit": [place[name] for name in names],
         "names": [run.name for run in group.runs],
         "pages": [_link(folder, run.page) for run in group.runs] if any(run.page for run in group.runs) else None,
         "versions": _versions(group),

@@ -67,12 +67,15 @@ def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, 
     for run in sorted(runs, key=lambda run: run.time):
         title = words.safe(_title(run, key), 120)
         for variant in run.results:
-            column = variant if key == VARIANT else value(run, key)
+            column = variant if key == VARIANT else _column(run, key)
             if column is not None:
-                column = causes.short(run) if key == "commit" else column
                 columns[column] = None
                 found[title, variant if key != VARIANT else "", column].append(run)
     return list(columns), found
+
+
+def _column(run: Run, key: str) -> str | None:
+    return run.commit_name if key == "commit" else value(run, key)
 
 
 def _title(run: Run, key: str) -> str:
@@ -132,7 +135,7 @@ def _comparable(runs: Sequence[Run], key: str, columns: Sequence[str]) -> list[s
     last: dict[str, Run] = {}
     counts: dict[str, int] = defaultdict(int)
     for run in sorted(runs, key=lambda run: run.time):
-        column = causes.short(run) if key == "commit" else value(run, key)
+        column = _column(run, key)
         if column is not None:
             last[column] = run
             counts[column] += 1

@@ -96,6 +96,11 @@ class Run:
         return self.setup.conditions
 
     @property
+    def commit_name(self) -> str | None:
+        """Its commit in seven digits, with a + if files of it were changed."""
+        return f"{self.commit[:7]}{'+' if self.changed else ''}" if self.commit else None
+
+    @property
     def host(self) -> str | None:
         """The name of the machine."""
         return self.conditions.get("host")

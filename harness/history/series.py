@@ -18,7 +18,7 @@ STAY = 2  # runs in a row, on average, up to which a condition alternates
 VERSIONS = ("torch",)  # that may alternate as settings do: two releases measured side by side
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series:
     """One variant of one case on one machine in one measure; only the runs that have a value."""
 
@@ -35,7 +35,7 @@ class Series:
         return self.logs[np.searchsorted(self.places, start) : np.searchsorted(self.places, end)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """All variants of one case on one machine; the runs are in the order of time."""
 
