@@ -161,6 +161,15 @@ def test_a_slower_baseline_is_the_baselines_fault(tmp_path: Path) -> None:
     assert all(change.ratio and change.ratio.value == pytest.approx(1.2, rel=0.03) for change in made.changes)
 
 
+def test_a_variant_that_is_wrong_is_no_witness_of_the_baseline(tmp_path: Path) -> None:
+    documents = [
+        document(day, latencies(day, naive=1.2 if day > 19 else 1.0) | {"mine": 9.0}, status={"mine": "wrong"})
+        for day in range(40)
+    ]
+    made = read(write(tmp_path / "runs", documents))
+    assert {change.variant for change in made.changes if change.beside} == {"naive"}
+
+
 def test_a_single_variant_is_unclear_without_other_cases(tmp_path: Path) -> None:
     alone = [
         document(day, {"naive": latencies(day)["naive"] * (2.0 if day >= 20 else 1.0)}, "variants=[naive]")
