@@ -52,6 +52,9 @@ def test_it_leaves_what_the_contract_says(job: Ran) -> None:
     assert content["model"] == {"builder": "model_zoo.net", "class": "model_zoo.Net"}
     assert content["command"].startswith("python -m harness.model model_zoo.net 'variants=")
     assert (folder / "traces" / "step" / "trace.json").is_file()
+    assert (folder / "cases" / "op" / "whole.yaml").is_file()
+    for name in ("report.html", "cases/whole/report.html", "cases/MyRMSNorm_2x16x64/report.html"):
+        assert (folder / name).is_file()
 
 
 def test_hot_spots_name_groups_places_and_cases(job: Ran) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from harness.model import whole
-from harness.model.groups import Group, short
+from harness.model.groups import Group
 from harness.model.plain import DICT, TUPLE, others, tensors
 from harness.model.replacements import Replacement
 from harness.model.step import FUNCTION
@@ -86,16 +86,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def write(folder: Path, operation: Mapping[str, Any], group: Group, command: str) -> None:
-    """Writes the operation's YAML file below `folder`; `command` runs it.
+def write(folder: Path, name: str, operation: Mapping[str, Any], what: str, command: str) -> None:
+    """Writes an operation's YAML file of this name below `folder`; `what` says what it is, `command` runs it.
 
     None is written of an operation that holds objects, which have no name to find them by.
     """
-    where = f", {group.count} times a step, in {group.where}" if group.count > 1 else f", in {group.where}"
-    head = f"# {short(group.first.function)}{where}.\n# {command}\n"
     try:
         text = yaml.dump(dict(operation), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     except yaml.representer.RepresenterError:
         return
-    with storage.atomic(folder / FOLDER / "op" / f"{group.name}.yaml") as file:
-        file.write(head + text)
+    with storage.atomic(folder / FOLDER / "op" / f"{name}.yaml") as file:
+        file.write(f"# {what}.\n# {command}\n{text}")

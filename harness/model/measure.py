@@ -15,7 +15,7 @@ from harness.execution.progress import progress
 from harness.execution.run_case import run_case
 from harness.model import cases, whole
 from harness.model.analysis import Analysis, Asked, Measured, described
-from harness.model.groups import NOTABLE, Group, HotSpots
+from harness.model.groups import NOTABLE, Group, HotSpots, short
 from harness.model.step import MODULE
 from harness.model.whole import Model, Recording
 from harness.report import run_report, summary
@@ -68,10 +68,9 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
         operation = cases.operation(asked.model, group, replacements)
     except cases.NoCaseError as error:
         return Measured(group, None, str(error))
-    command = _case_command(asked, operation["name"])
-    cases.write(asked.folder, operation, group, command)
+    times = f", {group.count} times a step" if group.count > 1 else ""
     try:
-        comparison = run(analysis, operation, command, asked.folder / cases.FOLDER / group.name)
+        comparison = run(analysis, operation, f"{short(group.first.function)}{times}, in {group.where}", group.name)
     except (UsageError, CaseError) as error:
         analysis.warn(group.name, f"its case could not be measured: {error}")
         analysis.failed = True
@@ -79,9 +78,16 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     return Measured(group, comparison)
 
 
-def run(analysis: Analysis, operation: Mapping[str, Any], command: str, folder: Path) -> Comparison:
-    """Measures one case as `python -m harness` does."""
-    plain = {**analysis.asked.plain, "op": dict(operation)}
+def run(analysis: Analysis, operation: Mapping[str, Any], what: str, name: str) -> Comparison:
+    """Measures one case as `python -m harness` does; its results are in cases/NAME, and its YAML file, if it has one.
+
+    `what` says there what it is.
+    """
+    asked = analysis.asked
+    command = _case_command(asked, name)
+    cases.write(asked.folder, name, operation, what, command)
+    folder = asked.folder / cases.FOLDER / name
+    plain = {**asked.plain, "op": dict(operation)}
     chosen = plain["variants"]
     if isinstance(chosen, list):
         names = [name for name in operation["variants"] if name in chosen or name == operation["baseline"]]

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
 from harness.model.analysis import Analysis, Way
+from harness.model.cases import FOLDER
 from harness.model.decide import Decision, decide
 from harness.model.groups import Group
 from harness.model.measure import run
@@ -19,7 +20,8 @@ from harness.results.comparison import Comparison
 from harness.results.measurement import OK
 
 TOGETHER = "all together"
-WHOLE = "compiled whole"
+WHOLE = "whole"  # the name of the case
+COMPILED_WHOLE = "compiled whole"  # the decision on it
 MOST_WINNERS = 4  # put into the model without being asked for
 
 
@@ -56,14 +58,14 @@ def _whole(
     for name, chosen in sets.items():
         args = {**as_it_is["args"], "replace": [replacement.plain for replacement in chosen]}
         variants[name] = {**as_it_is, "args": args, **compiled}
-    folder = asked.folder / ("whole" if base == AS_IS else f"whole_{base}")
+    name = WHOLE if base == AS_IS else f"{WHOLE}_{base}"
     try:
-        comparison = run(analysis, asked.model.operation(variants), analysis.command, folder)
+        comparison = run(analysis, asked.model.operation(variants), f"The whole model, {base}", name)
     except (UsageError, CaseError) as error:
         analysis.warn("the whole model", f"could not be measured: {error}")
         analysis.failed = True
         return None
-    return Way(base, comparison, folder.name)
+    return Way(base, comparison, f"{FOLDER}/{name}")
 
 
 def _winners(analysis: Analysis) -> list[Replacement]:
@@ -128,7 +130,7 @@ def _decisions(
     decisions += _decided(analysis, way, TOGETHER, "", together)
     compiled = first.comparison.entries.get(COMPILED)
     if compiled is not None:
-        decisions.append(decide(WHOLE, "", None, compiled, first.comparison.baseline))
+        decisions.append(decide(COMPILED_WHOLE, "", None, compiled, first.comparison.baseline))
     return decisions
 
 
