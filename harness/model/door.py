@@ -58,8 +58,8 @@ def run(asked: Asked, measured: bool, levels: bool) -> int:
     for table in shown:
         rendering.show(out, table)
     finish(analysis, measured)
-    if measured:
-        rendering.show(out, tables.decisions(analysis), whole=True)
+    if analysis.decisions:
+        rendering.show(out, tables.decisions(analysis))
     for sentence in sentences(analysis):
         out.print(sentence, markup=False, soft_wrap=True)
     for warning in analysis.warned:

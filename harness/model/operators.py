@@ -11,7 +11,8 @@ from harness.measure.torch_private import ENGINE
 from harness.model.step import Operator
 from harness.model.times import OPTIMIZER, OUTSIDE, Profile
 
-NOTHING = ("", "", "", "")
+Texts = tuple[str, str, str, str]
+NOTHING: Texts = ("", "", "", "")
 OWN_ROWS = {OUTSIDE: "", OPTIMIZER: "optimizer"}
 
 
@@ -19,17 +20,24 @@ class Arguments:
     """Shapes, strides, dtypes and other arguments of each operator by its id, as the profiler writes them."""
 
     def __init__(self) -> None:
-        self.texts: dict[int, tuple[str, str, str, str]] = {}
+        self._texts: dict[int, Texts] = {}
 
     def see(self, operator: int, given: Mapping[str, Any]) -> None:
         """Takes what a trace says of an operator."""
         texts = [_listed(given.get(key)) for key in ("Input Dims", "Input Strides", "Input type")]
         plain = _listed([value for value in given.get("Concrete Inputs", ()) if value != ""])
-        self.texts[operator] = (texts[0], texts[1], texts[2], plain)
+        self._texts[operator] = (texts[0], texts[1], texts[2], plain)
+
+    def of(self, watched: Profile, plain: Profile) -> dict[int, Texts]:
+        """Those of the operators of a plain profile by its ids; none if the watched one, theirs, had others."""
+        theirs, others = watched.operators, plain.operators
+        if [event.name for event in theirs] != [event.name for event in others]:
+            return {}
+        return {other.id: self._texts[event.id] for event, other in zip(theirs, others, strict=True)}
 
 
 def operators(
-    profile: Profile, arguments: Arguments, owners: Sequence[int], callers: Sequence[str], timed: bool
+    profile: Profile, arguments: Mapping[int, Texts], owners: Sequence[int], callers: Sequence[str], timed: bool
 ) -> list[Operator]:
     """The operators of a step's profile with their arguments, the costliest first.
 
@@ -43,7 +51,7 @@ def operators(
     for event, owner, own in zip(profile.host, owners, profile.self_ns, strict=True):
         if event.kind == trace.OPERATOR and not event.name.startswith(ENGINE):
             caller = callers[owner] if owner >= 0 else OWN_ROWS[owner]
-            total = sums[(event.name, caller, *arguments.texts.get(event.id, NOTHING))]
+            total = sums[(event.name, caller, *arguments.get(event.id, NOTHING))]
             total[0] += 1
             total[1] += own
             total[2] += launched.get(event.id, 0)

@@ -39,8 +39,8 @@ from harness.model.step import MODULE, Call, RecordTask, Step
 from harness.model.times import MODULE_SPAN, OPTIMIZER, Profile, Span, Times, aligned
 from harness.model.watch import FUNCTION_SPAN, annotated, name_of, watched
 
-SECONDS = 0.1  # of steps: a short one is recorded several times
-MOST_STEPS = 5
+SECONDS = 0.2  # of steps: a short one is recorded several times
+MOST_STEPS = 10
 OTHERWISE = (
     "its calls differ from step to step (control flow that depends on state or chance); those of one step are shown, "
     "and its functions are part of the modules that call them"
@@ -139,10 +139,10 @@ def record(
 ) -> Step:
     """Takes the step that `call` makes apart; leaves the trace of it, with its modules, in `folder`."""
     with tempfile.TemporaryDirectory(prefix="harness-") as temporary, watched(model, dtype) as seen:
-        (first,) = _profile(call, device, grad, Path(temporary))
-    with annotated(model):
         arguments = Arguments()
-        profiles = _profile(call, device, grad, folder, SECONDS, arguments)
+        (first,) = _profile(call, device, grad, Path(temporary), arguments=arguments)
+    with annotated(model):
+        profiles = _profile(call, device, grad, folder, SECONDS)
     spans = [_span(event, int(event.name.removeprefix(MODULE_SPAN))) for event in first.annotations(MODULE_SPAN)]
     functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
     placed = [_placed(profile, seen.calls) for profile in profiles]
@@ -164,7 +164,7 @@ def record(
         dtype=short(dtype),
         calls=_kept(calls),
         signatures=seen.signatures,
-        operators=operators(profiles[0], arguments, shown[0][1], names, timed) if same else [],
+        operators=operators(profiles[0], arguments.of(first, profiles[0]), shown[0][1], names, timed) if same else [],
         host_us=sum(called.host_us for called in calls) + outside + optimizer,
         outside_us=outside,
         optimizer_us=optimizer,
@@ -193,7 +193,8 @@ def _profile(
 ) -> list[Profile]:
     """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`.
 
-    It holds the `arguments` of operators if these are wanted.
+    It holds the `arguments` of operators if these are wanted, which keeps their tensors in memory until it ends: every
+    allocation is then a new one, and slow.
     """
     folder.mkdir(parents=True, exist_ok=True)
     options, _ = device.profiler_arguments(folder)

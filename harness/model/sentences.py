@@ -11,15 +11,14 @@ MOST_BOUNDS = 3  # groups whose bounds are told
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """What the step takes, how much of it was measured, and what could be gained at most."""
+    """Each decision with its reason; what the step takes, how much of it was measured, what could be gained at most."""
     step = analysis.recording.step
+    texts = [f"{each.replacement}: {each.decision}; {each.reason.rstrip('.')}." for each in analysis.decisions]
     calls = f"{len(step.calls):,} calls of modules and functions"
-    texts = [f"{formatting.percent(analysis.spots.attributed)} of the step is attributed, to {calls}.", *step.notes]
+    texts += [f"{formatting.percent(analysis.spots.attributed)} of the step is attributed, to {calls}.", *step.notes]
     if step.busy_us is not None and not analysis.spots.by_device:
         busy = formatting.percent(step.busy_us / step.host_us)
-        texts.append(
-            f"The host is the limit: the device is busy for {busy} of the step. Shares are those of host time."
-        )
+        texts.append(f"The host is the limit: the device is busy {busy} of the step. Shares are those of host time.")
     if not analysis.ways:
         return texts
     row = analysis.ways[0].comparison.baseline_row

@@ -44,12 +44,12 @@ def _line(spots: HotSpots, row: Row) -> list[str]:
 
 
 def decisions(analysis: Analysis) -> Table:
-    """A row for each replacement."""
+    """A row for each replacement; the reasons are sentences."""
     lines = [
-        [each.replacement, each.decision, gain(each.predicted), gain(each.measured), each.status, each.reason]
+        [each.replacement, each.decision, gain(each.predicted), gain(each.measured), each.status, each.group]
         for each in analysis.decisions
     ]
-    headers = ["Replacement", "Decision", "Predicted", "Measured", "Status", "Reason"]
+    headers = ["Replacement", "Decision", "Predicted", "Measured", "Status", "Group"]
     return Table("Decisions", headers, [False, False, True, True, False, False], lines)
 
 

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from harness.measure import trace
@@ -19,6 +20,7 @@ from harness.measure.trace import Event
 
 OUTSIDE = -1  # of every call
 OPTIMIZER = -2
+WATCHED = -3  # is no part of the step
 MODULE_SPAN = "module "  # how the span of a module's call begins: `module layers.0.mlp (MLP)`
 OPTIMIZER_SPAN = "Optimizer.step#"  # how torch annotates it
 WATCHING = "harness.watching"  # the annotation around what is done to see, which is no part of the step
@@ -69,6 +71,20 @@ class Profile:
     def annotations(self, prefix: str) -> list[Event]:
         """The annotations whose names begin so, in the order of their start."""
         return [event for event in self.host if event.kind == trace.ANNOTATION and event.name.startswith(prefix)]
+
+    @cached_property
+    def operators(self) -> list[Event]:
+        """The operators of the step, in the order of their start, without those that serve to watch it."""
+        owners = _owners(self.host, self.watching)
+        return [
+            event for event, owner in zip(self.host, owners, strict=True)
+            if event.kind == trace.OPERATOR and owner == OUTSIDE
+        ]  # fmt: skip
+
+    @property
+    def watching(self) -> list[Span]:
+        """The spans in which the step is watched."""
+        return [Span(e.start, e.end, e.lane, WATCHED) for e in self.annotations(WATCHING)]
 
     def times(self, spans: Sequence[Span]) -> tuple[Times, list[int]]:
         """Each call's own times, for the spans of calls; and the owner of each of `host`."""
@@ -163,12 +179,11 @@ def aligned(
 
 def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Event]]:
     """The outermost operators that each module's own code dispatches, in their order."""
-    watching = [Span(e.start, e.end, e.lane, OUTSIDE) for e in profile.annotations(WATCHING)]
     found: dict[int, list[Event]] = defaultdict(list)
     for event, owner, outermost in zip(
-        profile.host, _owners(profile.host, [*modules, *watching]), profile.outermost, strict=True
+        profile.host, _owners(profile.host, [*modules, *profile.watching]), profile.outermost, strict=True
     ):
-        if outermost and owner != OUTSIDE:
+        if outermost and owner >= 0:
             found[owner].append(event)
     return found
 

@@ -32,8 +32,8 @@ class Model:
 
     @property
     def name(self) -> str:
-        """A name for people."""
-        return last(self.builder) or "model"
+        """A name for people: the builder's path."""
+        return self.builder if isinstance(self.builder, str) else last(self.builder) or "model"
 
     @property
     def args(self) -> dict[str, Any]:
