@@ -7,7 +7,6 @@ benchmarks/planted.py: replacements with more or less work, opaque to the compil
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import shlex
 import subprocess
@@ -30,9 +29,9 @@ CPU = ("device=cpu", "worker.threads=1", "report.charts=[]")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default="abcdef", help="those to run (default: %(default)s)")
-    parser.add_argument(
-        "--models", type=lambda text: text.split(","), default=MODELS, help="for a and b (default: all)"
-    )
+    listed = {"type": lambda text: text.split(",")}
+    parser.add_argument("--models", **listed, default=MODELS, help="for a and b (default: all)")
+    parser.add_argument("--modes", **listed, default=MODES, help="for a and b (default: all)")
     parser.add_argument("--runs", type=int, default=10, help="of d (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of every run")
@@ -48,26 +47,26 @@ def main() -> None:
 
 
 def attributed(args: argparse.Namespace) -> dict[str, Any]:
-    """The share of a step that has a row, of which kind, for each model and mode: at least 95 % of it."""
+    """The share of a step that is that of calls or of autograd, for each model and mode: at least 95 %."""
     found = {}
     for name in args.models:
-        for mode in MODES:
+        for mode in args.modes:
             with tempfile.TemporaryDirectory() as folder:
                 run(folder, f"model_zoo.{name}", "--hotspots", f"mode={mode}", *CPU, *args.overrides)
-                rows = table(Path(folder) / "run" / "hotspots.csv")
-                shares = {kind: 0.0 for kind in ("groups", "own_code", "outside")}
-                for row in rows:
-                    kind = "outside" if row["group"][0] == "(" else "own_code" if not row["count"] else "groups"
-                    shares["own_code" if row["group"].endswith(", own code") else kind] += float(row["share"])
-                found[f"{name} {mode}"] = {key: round(value, 3) for key, value in shares.items()}
-    return {"shares": found, "least": min(sum(each.values()) for each in found.values())}
+                content = json.loads((Path(folder) / "run" / "model.json").read_text())
+                groups = sum(row["share"] for row in content["rows"] if row["is_group"])
+                rest = {row["group"]: row["share"] for row in content["rows"] if row["group"].startswith("(")}
+                found[f"{name} {mode}"] = {
+                    "attributed": content["attributed"], "groups": groups, **rest, "steps": content["step"]["steps"],
+                }  # fmt: skip
+    return {"shares": found, "least": min(each["attributed"] for each in found.values())}
 
 
 def in_cases(args: argparse.Namespace) -> dict[str, Any]:
     """The share of the step in groups whose cases ran without a hand: at least 80 %."""
     found = {}
     for name in args.models:
-        for mode in MODES:
+        for mode in args.modes:
             arguments = (f"model_zoo.{name}", f"mode={mode}", "variants=[as_is]", *CPU, *QUICK)
             found[f"{name} {mode}"] = round(job(*arguments, *args.overrides)["measured_share"], 3)
     return {"shares": found, "least": min(found.values())}
@@ -160,11 +159,6 @@ def program(module: str, *arguments: str, cwd: str) -> None:
     )
     if done.returncode not in (0, 1):  # 1: a variant is not right, which is not the benchmark's matter
         raise SystemExit(f"{shlex.join(command)} ended with {done.returncode}:\n{done.stderr}")
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def values(interval: dict[str, float] | None) -> Sequence[float] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from harness.devices.cpu import Cpu
-from harness.model.groups import OWN, PYTHON, HotSpots, pattern
+from harness.model.groups import OWN, PYTHON, HotSpots, _unique, pattern
 from harness.model.record import record
 from harness.model.step import FUNCTION, MODULE, Step
 
@@ -45,7 +46,9 @@ def test_all_of_a_step_is_given_to_calls_once(tmp_path: Path, backward: bool) ->
     step = spots.step
     parts = [call.host_us for call in step.calls]
     assert min(parts) >= 0
-    assert sum(parts) + step.outside_us + step.optimizer_us == pytest.approx(step.host_us)
+    outside = step.outside_us + step.autograd_us + step.optimizer_us
+    assert sum(parts) + outside == pytest.approx(step.host_us)
+    assert (step.autograd_us > 0) == backward
     assert sum(row.share for row in spots.rows) == pytest.approx(1, abs=0.01)
     assert (tmp_path / "trace.json").is_file()
 
@@ -60,6 +63,21 @@ def test_calls_are_grouped_by_what_they_are(tmp_path: Path) -> None:
     assert (softmax.first.kind, softmax.first.function, softmax.count) == (FUNCTION, "torch.softmax", 2)
     assert softmax.where == "blocks.*"
     assert groups["Block_2x16x64"].signature["dict"]["kwargs"]["dict"]["scale"] == 0.5
+
+
+def test_names_of_groups_do_not_follow_what_was_measured(tmp_path: Path) -> None:
+    spots = of_net(tmp_path)
+    calls = [replace(call, host_us=100.0 * (number % 7)) for number, call in enumerate(spots.step.calls)]
+    again = HotSpots(replace(spots.step, calls=calls))
+    assert [*again.groups] != [*spots.groups]  # the costliest first
+    assert {name: group.calls for name, group in again.groups.items()} == {
+        name: group.calls for name, group in spots.groups.items()
+    }
+    assert [spots.groups[f"Linear_2x16x{end}"].where for end in ("64", "64_2")] == ["blocks.*.up", "head"]
+
+
+def test_a_number_makes_no_name_that_is_taken() -> None:
+    assert _unique(["f", "f", "f_2", "f", "f_2"]) == ["f", "f_2", "f_2_2", "f_3", "f_2_3"]
 
 
 def test_levels_do_not_count_twice_and_own_code_has_rows(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ DEVICE_BOUND = 0.5  # of the step: a device that is busy for less is not what li
 LAYER = 0.1  # of the step: a repeated module with more is measured as a whole as well as its parts
 NOTABLE = 0.01  # of the step: a function with less is counted to the module that calls it
 
-PYTHON, GAPS, OPTIMIZER = "(Python outside of modules)", "(gaps of the device)", "(optimizer)"
+PYTHON, GAPS = "(Python outside of modules)", "(gaps of the device)"
+AUTOGRAD, OPTIMIZER = "(autograd's engine)", "(optimizer)"
+UNATTRIBUTED = (PYTHON, GAPS, OPTIMIZER)
 OWN = "own code"
 
 
@@ -88,13 +90,17 @@ class HotSpots:
 
     @cached_property
     def groups(self) -> dict[str, Group]:
-        """Every group by its name, at all levels, the costliest first."""
+        """Every group by its name, at all levels, the costliest first.
+
+        Names do not depend on what was measured: those that are the same are numbered in the order of their first call.
+        """
         alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for position, called in enumerate(self.step.calls):
             alike[called.kind, called.function, called.config, called.signature].append(position)
-        found = sorted(map(self._group, alike.values()), key=self.cost, reverse=True)
+        found = [self._group(positions) for positions in alike.values()]
         names = _unique([_name(group) for group in found])
-        return {name: replace(group, name=name) for group, name in zip(found, names, strict=True)}
+        named = [replace(group, name=name) for group, name in zip(found, names, strict=True)]
+        return {group.name: group for group in sorted(named, key=self.cost, reverse=True)}
 
     def cost(self, part: Group | Row) -> float:
         """What is shared of a group or row, in microseconds: its time on the device, or on the host."""
@@ -143,8 +149,8 @@ class HotSpots:
 
     @property
     def attributed(self) -> float:
-        """The share of the step that the rows account for."""
-        return sum(row.share for row in self.rows)
+        """The share of the step that is that of groups, of the model's own code, and of autograd."""
+        return sum(row.share for row in self.rows if row.group not in UNATTRIBUTED)
 
     # Levels
 
@@ -244,7 +250,7 @@ class HotSpots:
         if self.by_device:
             parts = {GAPS: step.host_us - (step.busy_us or 0.0)}
         else:
-            parts = {PYTHON: step.outside_us, OPTIMIZER: step.optimizer_us}
+            parts = {PYTHON: step.outside_us, AUTOGRAD: step.autograd_us, OPTIMIZER: step.optimizer_us}
         return [
             Row(name, "", "", "", "", 1, None, None, us / step.host_us, us, False)
             for name, us in parts.items()
@@ -283,10 +289,12 @@ def _name(group: Group) -> str:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, with numbers after those that were there before."""
-    seen: dict[str, int] = defaultdict(int)
-    unique = []
+    """The names, with numbers after those that are taken."""
+    unique: dict[str, None] = {}
     for name in names:
-        seen[name] += 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return unique
+        chosen, number = name, 1
+        while chosen in unique:
+            number += 1
+            chosen = f"{name}_{number}"
+        unique[chosen] = None
+    return list(unique)

@@ -9,11 +9,11 @@ from typing import Any
 from harness.measure import trace
 from harness.measure.torch_private import ENGINE
 from harness.model.step import Operator
-from harness.model.times import OPTIMIZER, OUTSIDE, Profile
+from harness.model.times import AUTOGRAD, OPTIMIZER, OUTSIDE, Profile
 
 Texts = tuple[str, str, str, str]
 NOTHING: Texts = ("", "", "", "")
-OWN_ROWS = {OUTSIDE: "", OPTIMIZER: "optimizer"}
+OWN_ROWS = {OUTSIDE: "", AUTOGRAD: "autograd", OPTIMIZER: "optimizer"}
 
 
 class Arguments:

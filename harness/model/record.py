@@ -36,7 +36,7 @@ from harness.model.replace import targets
 from harness.model.replay import module
 from harness.model.signature import drawn
 from harness.model.step import MODULE, Call, RecordTask, Step
-from harness.model.times import MODULE_SPAN, OPTIMIZER, Profile, Span, Times, aligned
+from harness.model.times import AUTOGRAD, MODULE_SPAN, OPTIMIZER, Profile, Span, Times, aligned
 from harness.model.watch import FUNCTION_SPAN, annotated, name_of, watched
 
 SECONDS = 0.2  # of steps: a short one is recorded several times
@@ -157,7 +157,7 @@ def record(
     times = [each for each, _ in shown]
     calls = [_timed(called, position, times, timed) for position, called in enumerate(seen.calls)]
     outside = _least_us([profile.outside_ns(each) for profile, each in zip(profiles, times, strict=True)])
-    optimizer = _least_us([each.host[OPTIMIZER] for each in times])
+    autograd, optimizer = (_least_us([each.host[owner] for each in times]) for owner in (AUTOGRAD, OPTIMIZER))
     names = [called.function for called in calls]
     return Step(
         model=name_of(type(model)),
@@ -165,8 +165,9 @@ def record(
         calls=_kept(calls),
         signatures=seen.signatures,
         operators=operators(profiles[0], arguments.of(first, profiles[0]), shown[0][1], names, timed) if same else [],
-        host_us=sum(called.host_us for called in calls) + outside + optimizer,
+        host_us=sum(called.host_us for called in calls) + outside + autograd + optimizer,
         outside_us=outside,
+        autograd_us=autograd,
         optimizer_us=optimizer,
         busy_us=_least_us([profile.busy_ns for profile in profiles]) if timed else None,
         steps=len(profiles),

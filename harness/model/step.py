@@ -62,7 +62,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Step:
-    """A step, taken apart. Its calls are in the order of their start, and add up to `host_us` with `outside_us`."""
+    """A step, taken apart. Its calls are in the order of their start, and add up to `host_us` with what is outside."""
 
     model: str  # the dotted path of the model's class
     dtype: str
@@ -70,8 +70,9 @@ class Step:
     signatures: list[Any]  # as harness.model.signature gives them, with what their tensors are to be drawn like
     operators: list[Operator]
     host_us: float  # from its start on the host until its work is done, under the profiler
-    outside_us: float  # of that, outside of every call: autograd's engine, Python around the model
-    optimizer_us: float  # and in an optimizer's step
+    outside_us: float  # of that, in no call: Python around the model
+    autograd_us: float  # in autograd's engine, before the first node of the backward pass and after the last
+    optimizer_us: float  # in an optimizer's step
     busy_us: float | None  # time in which a device runs something; None: no device of its own
     targets: dict[str, list[str]] = field(default_factory=dict)  # the paths that each replacement replaces
     differs: dict[str, str | None] = field(default_factory=dict)  # the path at which each replacement first differs

@@ -21,6 +21,7 @@ from harness.measure.trace import Event
 OUTSIDE = -1  # of every call
 OPTIMIZER = -2
 WATCHED = -3  # is no part of the step
+AUTOGRAD = -4  # its engine's own: before the first node of a backward pass, and after the last
 MODULE_SPAN = "module "  # how the span of a module's call begins: `module layers.0.mlp (MLP)`
 OPTIMIZER_SPAN = "Optimizer.step#"  # how torch annotates it
 WATCHING = "harness.watching"  # the annotation around what is done to see, which is no part of the step
@@ -28,7 +29,7 @@ WATCHING = "harness.watching"  # the annotation around what is done to see, whic
 
 @dataclass
 class Times:
-    """The own times of calls by their position, in nanoseconds; OUTSIDE and OPTIMIZER have positions too."""
+    """The own times of calls by their position, in nanoseconds; OUTSIDE, OPTIMIZER and AUTOGRAD have positions too."""
 
     host: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     self_cpu: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -96,6 +97,7 @@ class Profile:
         times = Times()
         for span, own in _own(everything):
             times.host[span.owner] += own
+        times.host[AUTOGRAD] += self._autograd_ns(spans, backward)
         by_id = {}
         for event, owner, own, outermost in zip(self.host, owners, self.self_ns, self.outermost, strict=True):
             if event.kind == trace.OPERATOR:
@@ -123,6 +125,17 @@ class Profile:
         """The time from its start to its end in which no call's own code runs, nor an optimizer."""
         return self.span_ns - sum(own for owner, own in times.host.items() if owner != OUTSIDE)
 
+    def _autograd_ns(self, calls: Sequence[Span], nodes: Sequence[Span]) -> int:
+        """The time from the end of the forward pass in which no node runs."""
+        if not nodes:
+            return 0
+        begin = reached = max((span.end for span in calls if span.end <= nodes[0].start), default=self.window.start)
+        covered = 0
+        for span in sorted([*calls, *nodes], key=lambda span: span.start):
+            covered += max(0, span.end - max(span.start, reached))
+            reached = max(reached, span.end)
+        return self.window.end - begin - covered
+
     def _backward(self, forward: Sequence[int]) -> Iterator[Span]:
         """The spans of autograd's nodes, each owned by the call that made it: the last operator of its number did."""
         made = {
@@ -132,10 +145,10 @@ class Profile:
             if owner != OUTSIDE
         }
         nodes = [event for event in self.host if event.name.startswith(ENGINE)]
-        before = OUTSIDE
+        before = AUTOGRAD
         for node, end in zip(nodes, _until_next(nodes), strict=True):
             # a parameter's gradient is accumulated right after the node that gave it, and has no number of its own
-            owner = before if node.sequence < 0 else made.get(node.sequence, OUTSIDE)
+            owner = before if node.sequence < 0 else made.get(node.sequence, AUTOGRAD)
             yield Span(node.start, end, node.lane, owner)
             before = owner
 
