@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from harness.configuration.errors import UsageError, unknown_key
@@ -97,7 +98,7 @@ def _figures(runs: Sequence[Run], variant: str) -> tuple[Figure | None, Figure] 
 
 def _typical(figures: Sequence[Figure]) -> Figure:
     """The figure in the middle; its interval is that of the run."""
-    return sorted(figures)[len(figures) // 2]
+    return sorted(figures, key=itemgetter(0))[len(figures) // 2]
 
 
 def _text(figures: tuple[Figure | None, Figure] | None) -> str:

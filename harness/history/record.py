@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from harness.results.entry import Entry
 from harness.results.measurement import DEGRADED, OK
 from harness.results.storage import Document
 
-Figure = tuple[float, float | None, float | None]  # a value with the bounds of its interval
+Figure = Sequence[Any]  # a value, and the bounds of its interval or None
 
 RELATIVE, DEVICE_RELATIVE, DEVICE, LATENCY = "relative", "device_relative", "device_time_us", "latency_us"
 # Each measure, the steadiest first, with the columns of comparison.csv that hold its value and bounds
@@ -129,12 +130,7 @@ class Run:
     def of(cls, name: str, page: str | None, setup: Setup, plain: Sequence[Any]) -> Run:
         """The run from the plain values that `read` returned."""
         time, clock, commit, changed, yardstick, results = plain
-        made = {
-            variant: Result(
-                variant, status, reason, {key: known for key, known in zip(MEASURES, figures, strict=True) if known}
-            )
-            for variant, status, reason, *figures in results
-        }
+        made = {result[0]: Result(*result) for result in results}
         return cls(name, page, setup, time, clock, commit, changed, yardstick, made)
 
 
@@ -172,7 +168,7 @@ def _run(document: Document) -> list[Any]:
             _text(entry.name),
             _text(entry.measurement.status),
             _text(entry.measurement.reason or ""),
-            *map(figures[entry.name].get, MEASURES),
+            figures[entry.name],
         ]
         for entry in entries
     ]
@@ -203,7 +199,7 @@ def _add_ratios(figures: Mapping[str, dict[str, Figure]], baseline: str) -> None
             known[DEVICE_RELATIVE] = (known[DEVICE][0] / base[DEVICE][0], None, None)
     for ratio in RATIOS:
         base.pop(ratio, None)
-        others = sorted(known[ratio] for known in figures.values() if ratio in known)
+        others = sorted((known[ratio] for known in figures.values() if ratio in known), key=itemgetter(0))
         if others:
             value, low, high = others[len(others) // 2] if len(others) % 2 else (_middle(others), None, None)
             base[ratio] = (1 / value, high and 1 / high, low and 1 / low)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.configuration.operation import CaseKey
-from harness.history.record import Figure, Result, Run
+from harness.history.record import MEASURES, Figure, Result, Run
 from harness.results.conditions import SETTINGS
 
 STAY = 2  # runs in a row, on average, up to which a condition alternates
@@ -72,26 +72,28 @@ class Group:
 
     def results(self, variant: str) -> list[Result | None]:
         """A variant's result in each run; None if the run does not have it."""
-        return [run.results.get(variant) for run in self.runs]
-
-    @cached_property
-    def _series(self) -> dict[tuple[str, str], Series]:
-        return {}
+        return self._results.get(variant) or [None] * len(self.runs)
 
     def series(self, variant: str, measure: str) -> Series:
         """A variant's figures in one measure."""
-        if (variant, measure) not in self._series:
-            self._series[variant, measure] = self._collected(variant, measure)
-        return self._series[variant, measure]
+        return self._series.get((variant, measure)) or Series(np.array([], int), ())
 
-    def _collected(self, variant: str, measure: str) -> Series:
-        places, figures = [], []
-        for place, result in enumerate(self.results(variant)):
-            figure = result and result.figures.get(measure)
-            if figure:
-                places.append(place)
-                figures.append(figure)
-        return Series(np.array(places, int), figures)
+    @cached_property
+    def _results(self) -> dict[str, list[Result | None]]:
+        return {name: [run.results.get(name) for run in self.runs] for name in self.variants}
+
+    @cached_property
+    def _series(self) -> dict[tuple[str, str], Series]:
+        found: dict[tuple[str, str], tuple[list[int], list[Figure]]] = {
+            (name, measure): ([], []) for name in self.variants for measure in MEASURES
+        }
+        for name, results in self._results.items():
+            for place, result in enumerate(results):
+                for measure, figure in result.figures.items() if result else ():
+                    places, figures = found[name, measure]
+                    places.append(place)
+                    figures.append(figure)
+        return {key: Series(np.array(places, int), figures) for key, (places, figures) in found.items()}
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.configuration.errors import UsageError, unknown
 from harness.results import plan, storage, sweeps
@@ -17,8 +17,7 @@ PAGE = "report.html"
 UNSEARCHED = ("traces",)  # folders of a run in which there are none; nor in hidden ones
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A file that may hold a run's results, before it is read."""
 
     name: str  # its path, or BRANCH:path
@@ -82,7 +81,7 @@ def blobs(sources: Sequence[Source]) -> Iterator[bytes]:
 def _below(folder: str) -> Iterator[Source]:
     """The files below a folder; folders that cannot be read, and links to folders, are passed over."""
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(folder), key=attrgetter("name"))
     except OSError:
         return
     page = next((entry.path for entry in entries if entry.name == PAGE), None)
@@ -91,10 +90,13 @@ def _below(folder: str) -> Iterator[Source]:
             if entry.name not in UNSEARCHED and not entry.name.startswith("."):
                 yield from _below(entry.path)
         elif entry.name.endswith(".json") and entry.name not in OTHER:
-            expected = entry.name == storage.FILE
-            with contextlib.suppress(OSError):  # a link that leads nowhere
-                if entry.is_file():
-                    yield Source(entry.path, _state(entry.stat()), expected, page if expected else None)
+            try:
+                regular, state = entry.is_file(), _state(entry.stat())
+            except OSError:  # a link that leads nowhere
+                continue
+            if regular:
+                expected = entry.name == storage.FILE
+                yield Source(entry.path, state, expected, page if expected else None)
 
 
 def _page(folder: Path) -> str | None:

@@ -138,12 +138,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     for _ in range(2):
         database = sqlite3.connect(path, timeout=60)
         try:
-            if database.execute("PRAGMA user_version").fetchone()[0] not in (0, version):
-                for table in ("files", "contents", "setups"):
+            made_by = database.execute("PRAGMA user_version").fetchone()[0]
+            if made_by != version:  # nothing is written to a store that is as it should be: that takes a disk's time
+                for table in ("files", "contents", "setups") if made_by else ():
                     database.execute(f"DROP TABLE IF EXISTS {table}")
-            database.executescript(TABLES)
-            database.execute(f"PRAGMA user_version = {version}")
-            database.commit()
+                database.executescript(TABLES)
+                database.execute(f"PRAGMA user_version = {version}")
+                database.commit()
             return database
         except sqlite3.DatabaseError as error:
             database.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,31 +43,49 @@ COLUMNS = {
 def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change]) -> None:
     """Writes series.csv into a folder; an unknown value is an empty cell."""
     with storage.atomic(folder / FILE) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(_rows(groups, changes))
+        file.write(f"{_cells(*COLUMNS)}\n")
+        for group in groups:
+            file.writelines(_lines(group, [change for change in changes if change.group is group]))
 
 
-def _rows(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[Sequence[Any]]:
-    """The rows, by case and machine, variant, measure and time; the values are in the order of COLUMNS."""
-    changed = {(id(change.group), change.variant, change.measure, change.place): change for change in changes}
-    for group in groups:
-        times = [datetime.fromtimestamp(run.time, timezone.utc).isoformat(timespec="seconds") for run in group.runs]
-        for variant in group.variants:
-            results = group.results(variant)
-            measures = [measure for measure in MEASURES if len(group.series(variant, measure).places)]
-            broken = any(result and result.status != OK for result in results)
-            for measure in [*measures, *([STATUS] if broken else [])]:
-                for place, (run, result) in enumerate(zip(group.runs, results, strict=True)):
-                    if result is None:
-                        continue
-                    change = changed.get((id(group), variant, measure, place))
-                    right = int(result.status == OK)
-                    figure = (right, None, None) if measure == STATUS else result.figures.get(measure, UNKNOWN)
-                    by = None if change is None else change.ratio.value if change.ratio else right
-                    cause, reason = (change.cause, change.reason) if change else (None, result.reason)
-                    described = group.case.op, variant, group.title, times[place], run.commit
-                    yield *described, *figure, by, cause, measure, result.status, reason, group.machine, run.name
+def _lines(group: Group, changes: Sequence[Change]) -> Iterator[str]:
+    """The lines of a group, by variant, measure and time. Cells that lines share are written once for all of them."""
+    changed = {(change.variant, change.measure, change.place): change for change in changes}
+    measured = [_cells(_instant(run.time), run.commit) for run in group.runs]
+    origins = [_cells(group.machine, run.name) for run in group.runs]
+    states = cache(_cells)
+    for variant in group.variants:
+        described = _cells(group.case.op, variant, group.title)
+        results = group.results(variant)
+        measures = [measure for measure in MEASURES if len(group.series(variant, measure).places)]
+        broken = any(result and result.status != OK for result in results)
+        for measure in [*measures, *([STATUS] if broken else [])]:
+            for place, result in enumerate(results):
+                if result is None:
+                    continue
+                change = changed.get((variant, measure, place))
+                right = int(result.status == OK)
+                value, low, high = (right, None, None) if measure == STATUS else result.figures.get(measure, UNKNOWN)
+                figure = f"{_number(value)},{_number(low)},{_number(high)}"
+                by = None if change is None else change.ratio.value if change.ratio else right
+                cause, reason = (change.cause, change.reason) if change else (None, result.reason)
+                state = states(by, cause, measure, result.status, reason)
+                yield f"{described},{measured[place]},{figure},{state},{origins[place]}\n"
+
+
+def _cells(*values: Any) -> str:
+    """Cells of a line, with commas between them."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(values)
+    return written.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.7g}"
+
+
+def _instant(time: float) -> str:
+    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="seconds")
 
 
 def documentation() -> str:
