@@ -44,7 +44,8 @@ def reason(command: str) -> str | None:
 
 def later(page: str, command: str) -> bool:
     """Whether a command is left to the slow tests; of the README's own, those that run long or start many processes."""
-    return page != "README.md" or "hydra/launcher" in command or "harness.model" in command
+    long = ("hydra/launcher", "harness.model", ".solution=")
+    return page != "README.md" or any(part in command for part in long)
 
 
 NEW = [command.split()[3] for command in commands() if "harness.new" in command]

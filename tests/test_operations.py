@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict
@@ -16,22 +15,16 @@ from typing import Any
 
 import neuroncore
 import pytest
-from cli import PEAKS, QUICK, ROOT, in_process
+from cli import QUICK, ROOT, in_process
 from conftest import Shared
+from measuring import SHORT, measured
 
 from harness.configuration import compose
 from harness.configuration.folders import options
 from harness.configuration.operation import DTYPES, MODES
-from harness.configuration.schema import parse
-from harness.execution.messages import Message, Task, Warnings
-from harness.execution.sampling import record
 from harness.results.measurement import Measurement
 
 OPS = [name for name in options("op", []) if "/" not in name]
-SHORT = (
-    "latency.processes=1", "latency.max_processes=1", "latency.seconds=0.001", "profile.active=1", "worker.threads=1",
-    *PEAKS,
-)  # fmt: skip
 COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in each mode
 # The other dtypes in the mode that checks the outputs and every gradient
 WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
@@ -69,31 +62,10 @@ def check(measurements: list[Measurement], mode: str, dtype: str, device: str) -
             assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
-def measured(op: str, mode: str, dtype: str, device: str) -> tuple[list[Measurement], list[str]]:
-    """What a measuring process finds of each variant, and its warnings; here it is this process."""
-    import torch  # not above: on the simulated core it must come with the core's variables
-
-    from harness.execution import worker
-
-    case, chosen = parse(settings(op, mode, dtype, device))
-    rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
-    warnings: list[str] = []
-
-    def take(message: Message) -> None:
-        record(rows, message)
-        if isinstance(message, Warnings):
-            warnings.extend(message.lines)
-
-    torch._dynamo.reset()
-    with tempfile.TemporaryDirectory() as traces:
-        worker.run(Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces)), take, lambda name: None)
-    return list(rows.values()), warnings
-
-
 @pytest.mark.parametrize(("mode", "dtype"), WAYS)
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
-    measurements, warnings = measured(op, mode, dtype, "cpu")
+    measurements, warnings = measured(settings(op, mode, dtype, "cpu"))
     check(measurements, mode, dtype, "cpu")
     assert not [warning for warning in warnings if "op.work" in warning]
 
@@ -149,7 +121,7 @@ def test_the_upstream_gradient_is_not_made_in_the_call(tmp_path: Path) -> None:
 
 def measure_all(mode: str, dtype: str) -> dict[str, list[dict[str, Any]]]:
     """What the fixture's process does: the measurements of each operation."""
-    return {op: [asdict(row) for row in measured(op, mode, dtype, "neuron")[0]] for op in OPS}
+    return {op: [asdict(row) for row in measured(settings(op, mode, dtype, "neuron"))[0]] for op in OPS}
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Function
-from harness.configuration.schema import OpSettings, parse
+from harness.configuration.schema import declaration, parse
 from harness.devices import candidates
 from harness.execution.messages import Broken, DeviceOpened, Died, Environment, Recorded, Usage
 from harness.execution.process import Process
@@ -51,7 +51,7 @@ class Model:
 
 def operation(name: str, inputs: Mapping[str, Any], variants: Mapping[str, Any]) -> dict[str, Any]:
     """An operation of a model, as the configuration holds one; its reference is its baseline, the first variant."""
-    settings = OpSettings(
+    return declaration(
         name=name,
         dims={},
         inputs=dict(inputs),
@@ -60,7 +60,6 @@ def operation(name: str, inputs: Mapping[str, Any], variants: Mapping[str, Any])
         variants=dict(variants),
         modes=list(MODES),
     )
-    return {item.name: getattr(settings, item.name) for item in fields(settings)}
 
 
 @dataclass(frozen=True)

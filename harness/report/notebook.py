@@ -17,8 +17,8 @@ import pandas as pd
 
 from harness.configuration import compose
 from harness.configuration.errors import UsageError, one_line
-from harness.configuration.operation import DTYPES, MODES, Operation, describe
-from harness.configuration.schema import parse
+from harness.configuration.operation import Operation, describe
+from harness.configuration.schema import declaration, parse
 from harness.execution.progress import progress
 from harness.execution.run_case import run_case
 from harness.measure.trees import flatten, tree_map
@@ -200,18 +200,9 @@ def _of_functions(variants: Any, inputs: Any, dims: Mapping[str, int], dtype: st
         if free and floating:
             dtype = str(floating[0]).removeprefix("torch.")
         inputs = _given(inputs)
-    op = {
-        "name": "functions",
-        "dims": dict(dims),
-        "inputs": inputs,
-        "reference": None,
-        "work": None,
-        "variants": _mapping(variants),
-        "dtypes": list(DTYPES),
-        "modes": list(MODES),
-        "tolerance": 1.0,
-        "index_dtype": None,
-    }
+    op = declaration(
+        name="functions", dims=dict(dims), inputs=inputs, reference=None, variants=_mapping(variants), baseline=""
+    )
     return {"op": op, "dtype": dtype}
 
 

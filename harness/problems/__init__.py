@@ -1,0 +1,1 @@
+"""Problems from elsewhere, as operations: files of KernelBench's form."""
