@@ -70,7 +70,7 @@ def sweep(cases: int, *overrides: str) -> Path:
 
 def swept(cases: int, *overrides: str) -> dict[str, float]:
     """The time and the memory of a sweep, with measuring separate."""
-    from harness.execution import run_case
+    from harness.execution import measuring
 
     own = psutil.Process()
     seconds: list[float] = []
@@ -88,7 +88,7 @@ def swept(cases: int, *overrides: str) -> dict[str, float]:
 
         return measure
 
-    with replaced(run_case, "measure", timed):
+    with replaced(measuring, "measure", timed):
         start = time.perf_counter()
         sweep(cases, *overrides)
         whole = time.perf_counter() - start

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from harness.diff import change
+from harness.results.samples import QUIET, STARVED, Samples
+
+NAMES = ("naive", "fused")
 
 
 def run(
@@ -61,28 +64,46 @@ def test_a_minimum_is_compared_over_equal_numbers(
 
 
 def test_the_control_separates_a_change_from_the_machines() -> None:
-    def case(seed: int, machine: float, slower: float) -> dict[str, list[np.ndarray]]:
+    def case(seed: int, machine: float, slower: float) -> Samples:
         rng = np.random.default_rng(seed)
         speeds = machine * (1 + 0.2 * rng.random(12)) * (np.arange(12) > 0) + machine * (np.arange(12) == 0)
-        return {
-            name: [speed * factor * (1 + 0.02 * rng.exponential(size=12)) for speed in speeds]
-            for name, factor in (("naive", 2.0), ("fused", 1.0 * slower))
-        }
+        return Samples(
+            {
+                name: [speed * factor * (1 + 0.02 * rng.exponential(size=12)) for speed in speeds]
+                for name, factor in (("naive", 2.0), ("fused", 1.0 * slower))
+            }
+        )
 
-    found = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), floor=0.05, confidence=0.99)
+    found = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), NAMES, floor=0.05, confidence=0.99)
     assert (found["fused"].verdict, found["fused"].control) == ("slower", "naive")
     assert found["fused"].relative is not None
     assert found["fused"].relative.value == pytest.approx(1.2, rel=0.02)
     assert found["fused"].minimum == pytest.approx(1.2, rel=0.02)
     assert found["naive"].verdict in ("same", "unclear")
-    machine = change.changes(case(0, 1.0, 1.0), case(1, 1.4, 1.0), floor=0.05, confidence=0.99)
+    machine = change.changes(case(0, 1.0, 1.0), case(1, 1.4, 1.0), NAMES, floor=0.05, confidence=0.99)
     assert {row.verdict for row in machine.values()} == {"unclear"}
 
 
 def test_one_process_claims_nothing() -> None:
     rng = np.random.default_rng(0)
-    old, new = ({name: run(rng, 1, slower=slower) for name in ("naive", "fused")} for slower in (1.0, 3.0))
+    old, new = (Samples({name: run(rng, 1, slower=slower) for name in NAMES}) for slower in (1.0, 3.0))
     for absolute in (False, True):
-        found = change.changes(old, new, floor=0.05, confidence=0.99, absolute=absolute)["fused"]
+        found = change.changes(old, new, NAMES, floor=0.05, confidence=0.99, absolute=absolute)["fused"]
         assert (found.verdict, found.typical) == ("unclear", None)
         assert "fewer than 2 processes" in (found.reason or "")
+
+
+def test_nothing_is_claimed_of_a_variant_that_lacked_cores() -> None:
+    rng = np.random.default_rng(0)
+
+    def case(slower: float, condition: int) -> Samples:
+        seconds = {"naive": run(rng, 8), "fused": run(rng, 8, slower=slower)}
+        conditions = {"naive": QUIET, "fused": condition}
+        return Samples(seconds, {name: [np.full(12, value)] * 8 for name, value in conditions.items()})
+
+    given = change.changes(case(1.0, QUIET), case(4.0, QUIET), NAMES, floor=0.05, confidence=0.99)
+    assert given["fused"].verdict == "slower"
+    for old, new, side in ((STARVED, QUIET, "OLD"), (QUIET, STARVED, "NEW")):
+        lacked = change.changes(case(1.0, old), case(4.0, new), NAMES, floor=0.05, confidence=0.99)
+        assert lacked["fused"].verdict == "unclear"
+        assert lacked["fused"].reason == f"in {side} its threads lacked the cores that they use"

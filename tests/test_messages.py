@@ -12,15 +12,20 @@ from harness.configuration.operation import Case, Operation, Variant
 from harness.configuration.settings import Settings
 from harness.execution import messages
 from harness.execution.messages import Message, from_json, to_json
-from harness.execution.sampling import Sampling, record
+from harness.execution.record import record
+from harness.execution.sampling import Sampling
 from harness.measure.observations import CompileCost, Error, Finding, OperatorRow, Profile, Timeline
 from harness.results.measurement import CONTROL, Measurement
-from harness.results.statistics import StoppingRule
+from harness.results.stopping import StoppingRule
 
 PROFILE = Profile((OperatorRow("aten::mul", 2, 1.5, None),), 10, 40, 1.5, 2, None, None, 9.0, ["a note"])
 TIMELINE = Timeline(2.0, None, None, None, None, None, 9.0)
 COST = CompileCost(0.5, True, 2, 1, ["print"], None)
 SENT: list[Message] = [
+    messages.Measure(0.05, ("naive",)),
+    messages.Measured(0.05, 12, 0.2, 0.0, 0.01),
+    messages.Ready(5, 1 << 20),
+    messages.Finish(),
     messages.Step("naive", "prepare"),
     messages.Status("naive", "wrong", "differs"),
     messages.LeftOut("elsewhere"),
@@ -33,7 +38,7 @@ SENT: list[Message] = [
     messages.Probed("naive", {"energy_j": 0.5, "governor": "performance", "unknown": None}),
     messages.Note("naive", "changes the default dtype"),
     messages.Slow("naive", 1.5, 1),
-    messages.Samples([("naive", 0, 5, 1e-5)]),
+    messages.Samples([("naive", 0, 5, 1e-5, 1.5e-5, 0.0)]),
     messages.Warnings(["one", "two"]),
     messages.DeviceOpened({"device": "cpu", "cores": 2}),
     messages.Environment({"python": "3", "variables": {"OMP_NUM_THREADS": "1"}}),
@@ -90,8 +95,8 @@ def sampling(tmp_path: Any, **statuses: Measurement) -> Sampling:
     for process in range(3):
         for turn in range(10):
             for name in ("naive", "fused", CONTROL):
-                made.samples.append([name, process, turn, 5, 1e-5 * (1 + 0.001 * (turn % 3))])
-            made.samples += [[name, process, turn, 5, 1e-5 * (1 + process)] for name in statuses]
+                made.samples.append([name, process, turn, 5, 1e-5 * (1 + 0.001 * (turn % 3)), 1e-5, 0.0])
+            made.samples += [[name, process, turn, 5, 1e-5 * (1.1 + 0.05 * process), 1e-5, 0.0] for name in statuses]
     return made
 
 
@@ -109,25 +114,25 @@ RULE = StoppingRule(3, 12, seconds=2.5, precision=0.03, confidence=0.95)
 
 @pytest.mark.parametrize("kind", NOISY)
 def test_a_row_that_cannot_be_ranked_does_not_prolong_the_sampling(tmp_path: Any, kind: str) -> None:
-    reason = RULE.reason(sampling(tmp_path, noisy=NOISY[kind]).ratios(), 3, 0.0)
+    reason = RULE.reason(sampling(tmp_path, noisy=NOISY[kind]).compared(), 3, 0.0)
     assert reason is not None
-    assert reason.startswith("every ratio is known")
+    assert reason.startswith("more processes would change no verdict")
 
 
 def test_ratios_of_device_time_have_to_be_known_as_well(tmp_path: Any) -> None:
     made = sampling(tmp_path)
-    assert (RULE.reason(made.ratios(), 3, 0.0) or "").startswith("every ratio is known")
+    assert (RULE.reason(made.compared(), 3, 0.0) or "").startswith("more processes would change no verdict")
     made.device_samples = [
-        [name, process, call, 1e-4 * (1 + (name == "fused") * process)]
+        [name, process, call, 1e-4 * (1 + (name == "fused") * (0.1 + 0.05 * process))]
         for process in range(3)
         for name in ("naive", "fused", CONTROL)
         for call in range(5)
     ]
-    assert RULE.reason(made.ratios(), 3, 0.0) is None
-    assert "the widest interval is" in (RULE.reason(made.ratios(), 12, 0.0) or "")
+    assert RULE.reason(made.compared(), 3, 0.0) is None
+    assert "the widest interval is" in (RULE.reason(made.compared(), 12, 0.0) or "")
 
 
 def test_a_noisy_row_that_can_be_ranked_does(tmp_path: Any) -> None:
-    ratios = sampling(tmp_path, noisy=Measurement("noisy")).ratios()
-    assert RULE.reason(ratios, 3, 0.0) is None
-    assert "latency.seconds=2.5 are spent" in (RULE.reason(ratios, 3, 2.5) or "")
+    compared = sampling(tmp_path, noisy=Measurement("noisy")).compared()
+    assert RULE.reason(compared, 3, 0.0) is None
+    assert "latency.seconds=2.5 are spent" in (RULE.reason(compared, 3, 2.5) or "")

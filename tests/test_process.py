@@ -11,27 +11,34 @@ import pytest
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
 from harness.execution import fork_server
-from harness.execution.messages import Broken, Died, Done, Message, Usage, Warnings
+from harness.execution.messages import Broken, Died, Done, Finish, Message, Ready, Usage, Warnings
 from harness.execution.process import Process
 
 TARGETS = """
-import os
+import gc, os
 from harness.configuration.errors import UsageError
 from harness.execution.messages import Warnings
 
-def tells(task, send, set_turn):
+def tells(task, send, set_turn, receive):
     send(Warnings([os.environ.get("A", "unset"), str(os.getppid()), task]))
 
-def dies(task, send, set_turn):
+def dies(task, send, set_turn, receive):
     set_turn("first")
     set_turn("second")
     os._exit(7)
 
-def refuses(task, send, set_turn):
+def refuses(task, send, set_turn, receive):
     raise UsageError("dtype=bogus: not known")
 
-def breaks(task, send, set_turn):
+def breaks(task, send, set_turn, receive):
     raise OSError("no space left")
+
+def collects(task, send, set_turn, receive):
+    send(Warnings([str(gc.isenabled()), str(gc.get_freeze_count() > 0), task]))
+
+def echoes(task, send, set_turn, receive):
+    send(receive())
+    send(receive())
 """
 
 
@@ -89,3 +96,19 @@ def test_the_last_message_says_how_it_ended(start: Any) -> None:
     assert start("dies") == [Died("second", "ended its process with exit status 7")]
     assert start("refuses") == [Usage("dtype=bogus: not known")]
     assert start("breaks") == [Broken("OSError: no space left")]
+
+
+def test_a_process_is_told_what_to_do_and_read_up_to_its_answer(start: Any, tmp_path: Path) -> None:
+    process = Process("targets:echoes", None, [], [Cpu()], WorkerSettings(timeout_s=60.0), tmp_path / "worker.log")
+    try:
+        process.tell(Ready(5, 0))
+        assert list(process.messages(Ready)) == [Ready(5, 0)]
+        process.tell(Finish())
+        assert list(process.messages(Ready)) == [Finish(), Done()]
+    finally:
+        process.end()
+    process.tell(Finish())  # to one that has ended is no error
+
+
+def test_garbage_is_collected_in_a_process_and_imported_objects_are_none(start: Any) -> None:
+    assert told(start("collects"))[:2] == ["True", "True"]

@@ -14,15 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import synthetic_results
 from cli import ROOT, Ran, run
 from matplotlib.collections import LineCollection
+from matplotlib.container import ErrorbarContainer
 
 from harness.measure import trace
 from harness.measure.trace import Event
 from harness.report import charts, drawing, formatting, run_report, summary, sweep_report
-from harness.report.charts import roofline, samples, speedup_map, style, sweep_lines, timeline
+from harness.report.charts import comparison, roofline, samples, speedup_map, style, sweep_lines, timeline
 from harness.report.swept_keys import SweptRows
 from harness.results import storage
 from harness.results.comparison import Comparison
@@ -60,7 +62,8 @@ def test_a_run_leaves_its_charts_and_its_page(main_job: Ran) -> None:
         assert (main_job.folder / f"{name}.svg").exists()
     chart = text_of(main_job.folder / "comparison.svg")
     rows = Comparison(main_job.results).rows
-    unit = formatting.time_unit([row[name] for row in rows for name in ("latency_us", "self_cpu_us")])
+    given = [row for row in rows if row["condition"] != "starved"] or rows
+    unit = formatting.time_unit([row[name] for row in given for name in ("latency_us", "self_cpu_us")])
     for row in rows:
         assert row["variant"] in chart
         assert formatting.latency(row, unit) in chart
@@ -249,6 +252,7 @@ def test_gaps_of_overlapping_spans() -> None:
 def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
     taken = [
         {"variant": "naive", "process": number // 20, "round": number % 20, "calls": 1, "latency_us": 100 + number % 3}
+        | {"quiet": number < 50}
         for number in range(60)
     ]
     taken[7]["latency_us"] = 9000.0
@@ -258,8 +262,48 @@ def test_samples_far_from_the_rest_stand_at_the_edge(tmp_path: Path) -> None:
     (panel,) = figure.axes
     assert panel.get_ylim()[1] < 120
     shown = [len(line.get_xdata()) for line in panel.lines if line.get_marker() in ("o", "^", "v")]
-    assert shown == [59, 1, 0]
+    assert shown == [10, 49, 1, 0]
     assert "60 samples, 100.0 to 9,000 µs, 1 of them beyond this panel" in [text.get_text() for text in panel.texts]
+
+
+def test_an_interval_wider_than_its_figure_is_said_and_not_drawn(tmp_path: Path) -> None:
+    wide = {"latency_lo_us": 9.0, "latency_hi_us": 44.0}
+    rows = [synthetic_results.row("naive", 15.0), synthetic_results.row("loud", 16.0) | wide]
+    made = synthetic_results.comparison(rows)
+    taken = [{"variant": "loud", "process": 0, "round": n, "latency_us": 16.0, "quiet": True} for n in range(5)]
+    made.__dict__["samples"] = taken
+    (panel,) = [axes for axes in samples.draw(made, tmp_path).axes if axes.lines]
+    assert not panel.patches, "a band would swallow the panel"
+    assert any("16.00 µs (9.000–44.00)" in text.get_text() for text in panel.texts)
+    (axes,) = comparison.draw(made, tmp_path).axes
+    whiskers = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    assert len(whiskers) == 1, "only naive's"
+    assert any("16.00 µs (9.000–44.00)" in text.get_text() for text in axes.texts)
+
+
+def test_a_variant_that_lacked_cores_does_not_flatten_the_others(tmp_path: Path) -> None:
+    rows = [synthetic_results.row("naive", 15.0), synthetic_results.row("loud", 27_000.0, condition="starved")]
+    (axes,) = comparison.draw(synthetic_results.comparison(rows), tmp_path).axes
+    assert axes.get_xlim()[1] < 30
+    assert max(bar.get_width() for bar in axes.patches) < 20
+    (text,) = [text for text in axes.texts if "27,000 µs" in text.get_text()]
+    assert text.get_position()[0] < 20
+
+
+def test_a_sweep_in_a_loud_hour_is_readable(tmp_path: Path) -> None:
+    """Six cases, of which some intervals reach from half to three times the figure."""
+    swept, _ = synthetic_results.sweep({"hidden": (512, 1024, 2048, 4096, 8192, 16384)})
+    for number, row in enumerate(swept):
+        if row["latency_us"] is not None and number % 2:
+            row.update(latency_lo_us=0.5 * row["latency_us"], latency_hi_us=3 * row["latency_us"])
+    largest = max(row["latency_us"] for row in swept if row["latency_us"] is not None)
+    figure = sweep_lines.draw(SweptRows(swept), tmp_path)
+    assert figure is not None
+    (panel,) = figure.axes
+    assert panel.get_ylim()[1] < 1.6 * largest  # no wide interval stretches it
+    for band in panel.collections:
+        assert all(np.ptp(path.vertices[:, 1]) < largest for path in band.get_paths())
+    assert any("hollow: interval wider than the figure" in text.get_text() for text in figure.texts)
 
 
 def test_the_roofline_knows_its_bound(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.schema import parse
 from harness.configuration.settings import RooflineSettings, WorkerSettings
 from harness.devices import device
-from harness.execution import peaks
+from harness.execution import machine_cache, peaks
 from harness.results import roofline
 from harness.results.roofline import Bound
 
@@ -78,7 +78,7 @@ def test_peaks_that_cannot_be_are_refused(override: str) -> None:
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Made-up measurements in place of real ones, in a cache of their own; what was asked for."""
     asked: list[list[str]] = []
-    monkeypatch.setattr(peaks, "user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(machine_cache, "user_cache_path", lambda name: tmp_path / name)
 
     def measure(
         device: object, wanted: list[str], threads: int, worker: WorkerSettings, log: Path
@@ -112,7 +112,7 @@ def test_a_busy_machine_is_measured_again_and_the_higher_peak_kept(
     find("float64")
     (path,) = tmp_path.glob("*/peaks-*.json")
     known = json.loads(path.read_text())
-    known["rates"]["float64"]["busy"] = True
+    known["peaks"]["float64"]["busy"] = True
     path.write_text(json.dumps(known))
     assert find("float64")["flops_per_s"] == 10.0
     assert measured[1:] == [["float64"]]
@@ -145,7 +145,7 @@ def test_the_peaks_of_this_machine_are_measured_in_a_process_of_their_own(main_j
     assert found["source"].startswith("measured by matrix products and a copy, on ")
     assert found["flops_per_s"] > 0 and found["bytes_per_s"] > 0
     cached = Path(os.environ["XDG_CACHE_HOME"]).glob("variant-harness/peaks-*.json")
-    rates = [json.loads(path.read_text())["rates"] for path in cached]
+    rates = [json.loads(path.read_text())["peaks"] for path in cached]
     kept = [rate["bytes"]["per_s"] for rate in rates if "bytes" in rate]
     assert found["bytes_per_s"] <= max(kept), "a later run may have seen a higher one"
 

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from benchmarks import coverage
-from harness.results import samples, statistics
-from harness.results.statistics import Interval, StoppingRule
+from harness.results import statistics, stopping
+from harness.results.statistics import Interval
+from harness.results.stopping import Compared, StoppingRule
 
 RULE = coverage.DEFAULT
 
@@ -112,27 +113,28 @@ def test_no_samples_are_refused() -> None:
 
 @pytest.mark.parametrize("tail", coverage.TAILS)
 @pytest.mark.parametrize("comparisons", [1, 3])
-def test_the_whole_procedure_covers_as_often_as_it_says(tail: str, comparisons: int) -> None:
-    """94 to 96.5 %, whatever ends the sampling; several ratios with heavy tails are covered up to half a point more.
+@pytest.mark.parametrize("speedup", [1.0, 1.02, 1.1])
+def test_the_whole_procedure_covers_as_often_as_it_says(tail: str, comparisons: int, speedup: float) -> None:
+    """94 % and more, whatever ends the sampling, also of a ratio that is exactly as large as the noise floor.
 
-    That is Student's t at a fixed number of processes below eight, and no matter of stopping.
+    Up to 98 % where processes scatter so much that sampling ends for lack of any prospect: it does so above all where
+    the ratio seems to be near 1, as that of a variant with itself is.
     """
     paths = coverage.draw(tail, comparisons, 20_000, np.random.default_rng(1))
-    most = {("student", 3): 0.969, ("contaminated", 3): 0.973}.get((tail, comparisons), 0.966)
     for deviation in coverage.DEVIATIONS:
         for budget in (5, 6, 8, 10, 12):
-            found = coverage.procedure(paths, deviation, budget)
-            assert 0.939 < found.coverage < most, (deviation, budget)
-            assert 0.94 < found.latency_coverage < 0.966, (deviation, budget)
+            found = coverage.procedure(paths, deviation, budget, speedup=speedup)
+            most = 0.976 if deviation <= 0.03 else 0.984
+            assert 0.94 < found.coverage < most, (deviation, budget)
+            assert 0.94 < found.latency_coverage < 0.97, (deviation, budget)
 
 
 def test_coverage_is_lost_if_stopping_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the corrections are for: without them a nominal 95 % is 90 %."""
-    monkeypatch.setattr(statistics, "STOPPING_CORRECTION", 0.0)
-    monkeypatch.setattr(statistics, "FIRST_LOOK", 1.0)
-    rule = StoppingRule(minimum=3, maximum=12, seconds=2.5, precision=0.03, confidence=0.95)
+    """What the corrections are for: without them a nominal 95 % is 91 %."""
+    monkeypatch.setattr(stopping, "STOPPING_CORRECTION", 0.0)
+    monkeypatch.setattr(stopping, "MARGIN", 1.0)
     paths = coverage.draw("normal", 1, 20_000, np.random.default_rng(1))
-    assert coverage.procedure(paths, 0.05, 12, rule).coverage < 0.915
+    assert coverage.procedure(paths, 0.01, 12, speedup=1.02).coverage < 0.925
 
 
 @pytest.mark.parametrize("tail", coverage.TAILS)
@@ -148,30 +150,34 @@ def test_hardly_any_claims_are_false_and_a_tenth_is_found(tail: str, comparisons
     assert coverage.procedure(paths, 0.05, 12, speedup=1.1).slower == 0
 
 
+def compared(*ratios: list[np.ndarray], floor: float = 0.02) -> list[Compared]:
+    return [Compared(ratios, floor)]
+
+
 def test_the_rule_of_single_runs_is_the_rule_of_the_simulation() -> None:
     rng = np.random.default_rng(0)
     for count in (5, 6, 9, 12):
         for comparisons in (1, 3):
             values = rng.normal(0, 0.03, count)
-            _, error, _ = statistics.trimmed_mean(values)
+            mean, error, _ = statistics.trimmed_mean(values)
             level = statistics.level(RULE.confidence, comparisons)
-            uncorrected = statistics.critical_value(count, level) * error
-            found = RULE.interval(constant(values), comparisons)
-            assert half_width(found) == pytest.approx(float(RULE.widened(uncorrected, count, comparisons)))
-            reason = RULE.reason([[constant(values)] * comparisons], count, elapsed=0)
-            known = reason is not None and reason.startswith("every ratio")
-            assert known == bool(RULE.precise(uncorrected, count, comparisons))
+            half = float(RULE.widened(statistics.critical_value(count, level) * error, count, comparisons))
+            assert half_width(RULE.interval(constant(values), comparisons)) == pytest.approx(half)
+            reason = RULE.reason(compared(*[constant(values)] * comparisons), count, elapsed=0.1)
+            settled = reason is not None and reason.startswith("more processes")
+            growth = min(RULE.maximum / count, RULE.seconds / 0.1)
+            assert count == RULE.maximum or settled == bool(RULE.settled(mean, half, 0.02, growth))
 
 
-def test_sampling_ends_by_precision_processes_or_time() -> None:
+def test_sampling_ends_by_verdicts_processes_or_time() -> None:
     rng = np.random.default_rng(0)
-    steady, noisy = constant(rng.normal(0, 0.002, 12)), constant(rng.normal(0, 0.2, 12))
+    steady, noisy = constant(rng.normal(0, 0.002, 12)), constant(0.1 + 0.07 * np.resize([1, -1, 0], 12))
 
     def reason(*ratios: list[np.ndarray], complete: int, elapsed: float = 0.0) -> str | None:
-        return RULE.reason([[groups[:complete] for groups in ratios]], complete, elapsed)
+        return RULE.reason(compared(*[groups[:complete] for groups in ratios]), complete, elapsed)
 
     assert reason(steady, complete=4, elapsed=99) is None
-    assert "every ratio is known" in (reason(steady, complete=5) or "")
+    assert "more processes would change no verdict" in (reason(steady, complete=5) or "")
     assert reason(steady, noisy, complete=5) is None
     assert "latency.seconds=2.5 are spent" in (reason(steady, noisy, complete=5, elapsed=2.5) or "")
     assert "latency.max_processes=12 are spent" in (reason(steady, noisy, complete=12) or "")
@@ -179,69 +185,53 @@ def test_sampling_ends_by_precision_processes_or_time() -> None:
     assert reason([np.array([])] * 5, complete=5) == "nothing to compare"
 
 
+@pytest.mark.parametrize(
+    ("ratio", "half", "settled"),
+    [
+        (1.0, 0.012, True),  # the same
+        (1.0, 0.019, False),  # the same by a hair, and by accident perhaps
+        (1.06, 0.025, True),  # faster
+        (1.06, 0.035, False),  # faster by a hair
+        (2.0, 0.3, True),  # faster beyond doubt, however little is known of how much
+        (1.0, 0.25, False),  # more processes may show a large difference
+        (1.0, 0.4, True),  # nothing will be clear
+        (1.02, 0.02, True),  # at the noise floor: it will never be clear
+    ],
+)
+def test_a_ratio_needs_no_more_samples_if_its_verdict_will_not_change(ratio: float, half: float, settled: bool) -> None:
+    for centre in (np.log(ratio), -np.log(ratio)):
+        assert bool(RULE.settled(centre, half, 0.02, growth=25)) == settled
+
+
 def test_a_row_that_is_not_handed_over_neither_prolongs_sampling_nor_widens_intervals() -> None:
     rng = np.random.default_rng(0)
     ranked = constant(rng.normal(0, 0.005, 5))
-    alone = RULE.reason([[ranked]], 5, 0.0)
+    alone = RULE.reason(compared(ranked), 5, 0.0)
     assert alone is not None
-    assert RULE.reason([[ranked, []], []], 5, 0.0) == alone
+    assert RULE.reason(compared(ranked, []), 5, 0.0) == alone
     assert RULE.interval(ranked, 1).half_width < RULE.interval(ranked, 2).half_width
 
 
-def test_the_precision_is_what_is_printed() -> None:
-    """Corrected intervals are no narrower than uncorrected ones, and end sampling where they are within it."""
-    halves = np.linspace(0, 0.1, 1001)
-    for count in range(2, 13):
-        widened = RULE.widened(halves, count, 1)
-        assert (widened >= halves).all()
-        assert (np.diff(widened) >= 0).all()
-        assert (np.sinh(widened[RULE.precise(halves, count, 1)]) <= RULE.precision + 1e-12).all()
-        assert (widened[halves > 0.03] == halves[halves > 0.03]).all()
-        if count <= RULE.minimum:
-            assert (widened == halves).all()
+def test_what_a_clear_verdict_would_take() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, 8)
+    values = (values - statistics.trimmed_mean(values)[0]) * 0.05
+
+    def after(ratio: float) -> int | None:
+        return RULE.clear_after(constant(values + np.log(ratio)), 1, 0.02)
+
+    half = half_width(statistics.interval(constant(values), 0.95))
+    assert after(1.05) == pytest.approx(8 * (half / (np.log(1.05) - np.log(1.02))) ** 2, abs=1)
+    assert after(1.0) == pytest.approx(8 * (half / np.log(1.02)) ** 2, abs=1)
+    assert after(1.0201) is None  # nothing would
+    assert RULE.clear_after(constant(values[:1]), 1, 0.02) is None
 
 
-def test_one_process_is_never_precise() -> None:
+def test_one_process_is_never_enough() -> None:
     single = StoppingRule(minimum=1, maximum=3, seconds=2.5, precision=0.03, confidence=0.95)
     same = [np.ones(50)]
-    assert single.reason([[same]], 1, 0.0) is None
-    assert "every ratio" in (single.reason([[same * 2]], 2, 0.0) or "")
-
-
-def test_noisy_rounds_are_left_out_and_no_variant_is_favoured() -> None:
-    """A disturbance slows one variant more than another; the scatter of a block stays out of the choice."""
-    rng = np.random.default_rng(0)
-    disturbed = np.where(rng.random(400) < 0.6, 1.0, 0.0)
-    seconds = {
-        name: [centre * np.exp(rng.normal(0, 0.1, 400) + cost * disturbed)]
-        for name, centre, cost in (
-            ("naive", 1.0, 0.7),
-            ("copy", 1.0, 0.7),
-            ("compiled", 2.0, 1.4),
-            ("(control)", 1.0, 0.7),
-        )
-    }
-    kept = samples.without_noisy_rounds(seconds, "(control)")
-    assert {len(groups[0]) for groups in kept.values()} == {len(kept["naive"][0])}
-    assert 80 <= len(kept["naive"][0]) <= 200
-    assert np.median(kept["naive"][0] / kept["copy"][0]) == pytest.approx(1.0, abs=0.03)
-    assert np.median(kept["compiled"][0] / kept["naive"][0]) == pytest.approx(2.0, rel=0.05)
-    assert np.median(seconds["compiled"][0] / seconds["naive"][0]) > 3
-
-
-def test_rounds_stay_paired_where_a_variant_has_fewer_and_all_stay_without_a_control() -> None:
-    control = np.array([1.0, 9.0, 1.0, 1.0, 9.0, 1.0])
-    seconds = {"naive": [np.arange(6.0), np.arange(3.0)], "late": [np.arange(3.0), np.arange(3.0)]}
-    kept = samples.without_noisy_rounds(seconds | {"(control)": [control, np.array([])]}, "(control)")
-    assert [list(group) for group in kept["naive"]] == [[0, 2, 3, 5], [0, 1, 2]]
-    assert [list(group) for group in kept["late"]] == [[0, 2], [0, 1, 2]]
-
-
-def test_ratios_are_paired_within_rounds() -> None:
-    drift = np.linspace(1, 10, 50)
-    ratios = samples.paired([2 * drift], [drift])
-    assert ratios[0] == pytest.approx(2.0)
-    assert statistics.interval(ratios, 0.95) == Interval(pytest.approx(2), pytest.approx(2), pytest.approx(2))
+    assert single.reason(compared(same), 1, 0.1) is None
+    assert "change no verdict" in (single.reason(compared(same * 2), 2, 0.1) or "")
 
 
 @pytest.mark.parametrize(
@@ -267,9 +257,11 @@ def test_noise_makes_nothing_the_same() -> None:
 
 
 def test_the_floor_is_what_the_baseline_differs_from_itself_by() -> None:
-    assert statistics.noise_floor(Interval(1.1, 1.0, 1.2), 0.02) == pytest.approx(0.1)
-    assert statistics.noise_floor(Interval(1 / 1.1, 0.8, 1.0), 0.02) == pytest.approx(0.1)
-    assert statistics.noise_floor(Interval(1.001, 0.9, 1.1), 0.02) == pytest.approx(0.02)
+    for control in (1.1, 1 / 1.1):
+        assert statistics.noise_floor([np.full(3, control)] * 5, 0.02) == pytest.approx(0.1)
+        assert statistics.noise_floor([np.full(3, control)], 0.02) == pytest.approx(0.1)
+    assert statistics.noise_floor([np.full(3, 1.001), np.array([])], 0.02) == pytest.approx(0.02)
+    assert statistics.noise_floor([], 0.02) == pytest.approx(0.02)
 
 
 def test_several_comparisons_hold_together() -> None:

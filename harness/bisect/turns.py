@@ -22,7 +22,6 @@ from harness.diff import runs
 from harness.diff.runs import METRICS, Run
 from harness.results import statistics
 from harness.results.measurement import OK
-from harness.results.samples import paired
 from harness.results.statistics import Interval
 
 FEWEST = 4  # pairs that a decision needs
@@ -51,8 +50,10 @@ class Quantity:
     def log(self, run: Run) -> float:
         """The logarithm of the time in one run; raises UntestableError if the run does not have it."""
         assert self.metric is not None
-        own = _seconds(run, self.variant, self.metric)
-        groups = own if self.control is None else paired(own, _seconds(run, self.control, self.metric))
+        for name in filter(None, (self.variant, self.control)):
+            _check_timed(run, name, self.metric)
+        samples = run.clocks[self.metric].samples
+        groups = samples.of(self.variant) if self.control is None else samples.paired(self.variant, self.control)
         medians = [float(np.median(np.log(group))) for group in groups if len(group)]
         if not medians:
             raise UntestableError(f"{self.variant} was not timed")
@@ -131,7 +132,7 @@ class Turns:
             (name, metric)
             for metric in METRICS
             for name in names
-            if all(run.variants[name].times[metric].samples for run in (good, bad))
+            if all(run.variants[name].times[metric].right for run in (good, bad))
         ]
         beside = [Quantity(name, metric, baseline) for name, metric in timed if name != baseline]
         known = [each for each in beside if all(_has(run, baseline, each.metric) for run in (good, bad))]
@@ -155,20 +156,19 @@ def right(status: str) -> bool:
     return status == OK
 
 
-def _seconds(run: Run, variant: str, metric: str) -> Sequence[np.ndarray]:
+def _check_timed(run: Run, variant: str, metric: str) -> None:
     result = run.variants.get(variant)
     if result is None:
         raise UntestableError(f"has no variant {variant}")
-    if not result.times[metric].samples:
+    if not result.times[metric].right:
         raise UntestableError(
             f"{variant} is {result.status}{f': {result.reason}' if result.reason else ', and was not timed'}"
         )
-    return result.times[metric].samples
 
 
 def _has(run: Run, variant: str, metric: str | None) -> bool:
     result = run.variants.get(variant)
-    return result is not None and metric is not None and bool(result.times[metric].samples)
+    return result is not None and metric is not None and result.times[metric].right
 
 
 def _last(text: str) -> str:

@@ -16,6 +16,8 @@ LOCKS = ("wait", "fail", "none")
 DOCTOR = ("refuse", "warn")
 CACHES = ("warm", "cold")
 
+PATIENCE = 4  # times as long as sampling takes
+
 VALID = "valid"  # the key in a field's metadata that holds its Valid
 
 
@@ -135,6 +137,12 @@ class LatencySettings:
     confidence: float = setting(0.95, above=0, below=1)
     min_effect: float = setting(0.02, minimum=0)
     cache: str = setting("warm", choices=CACHES)
+    wait: float | None = setting(None, minimum=0)
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds beyond `seconds` that sampling may go on until the machine has been quiet for long enough."""
+        return PATIENCE * self.seconds if self.wait is None else self.wait
 
 
 @dataclass

@@ -21,14 +21,14 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
 
 from harness.results import statistics
-from harness.results.samples import paired
+from harness.results.samples import STARVED, Samples
 from harness.results.statistics import MINIMUM_PROCESSES, Groups, Interval
 
 VERDICTS = {"above": "slower", "below": "faster", "equal": "same", "unclear": "unclear"}  # by a ratio of times
@@ -47,20 +47,25 @@ class Change:
 
 
 def changes(
-    old: Mapping[str, Groups], new: Mapping[str, Groups], floor: float, confidence: float, absolute: bool = False
+    old: Samples, new: Samples, names: Sequence[str], floor: float, confidence: float, absolute: bool = False
 ) -> dict[str, Change]:
-    """Each variant's change; `old` and `new` hold the same variants of one case, each with samples.
+    """The change of each of these variants, of which both runs of a case have samples.
 
     No change below `floor`, a relative difference, is claimed. With `absolute` the typical time is judged as it
     is, without a control: for machines whose speed is known to be fixed.
     """
-    minima = {name: minimum_ratio(old[name], new[name]) for name in old}
+    minima = {name: minimum_ratio(old.of(name), new.of(name)) for name in names}
+    sides = {"OLD": old, "NEW": new}
+    starved = {name: side for side, run in sides.items() for name in names if run.condition(name) == STARVED}
     result = {}
-    for name in old:
-        typical = ratio(old[name], new[name], confidence)
-        control, relative = _control(name, old, new, minima, floor, confidence)
+    for name in names:
+        typical = ratio(old.of(name), new.of(name), confidence)
+        others = {other: minimum for other, minimum in minima.items() if other not in starved and other != name}
+        control, relative = _control(name, old, new, minima[name], others, floor, confidence)
         judged = typical if absolute else relative
         verdict, reason = judge(typical, minima[name], judged, control, floor, absolute)
+        if name in starved:
+            verdict, reason = "unclear", f"in {starved[name]} its threads lacked the cores that they use"
         result[name] = Change(verdict, reason, typical, minima[name], relative, control)
     return result
 
@@ -134,24 +139,24 @@ def _medians(groups: Groups) -> np.ndarray:
 
 def _control(
     name: str,
-    old: Mapping[str, Groups],
-    new: Mapping[str, Groups],
-    minima: Mapping[str, float],
+    old: Samples,
+    new: Samples,
+    minimum: float,
+    others: Mapping[str, float],
     floor: float,
     confidence: float,
 ) -> tuple[str | None, Interval | None]:
     """The other variant relative to which this one is known best, preferably one that did not change itself.
 
+    `minimum` is the change of this one's minimum, `others` are those of the others, by name.
     A variant that changed in the opposite direction is no control: either of the two may be the cause.
     """
     known: dict[str, Interval] = {}
-    directions = {other: _direction(minima[other], floor) for other in old}
-    for other in old:
-        if other == name or {directions[name], directions[other]} == {"slower", "faster"}:
+    directions = {other: _direction(change, floor) for other, change in others.items()}
+    for other in others:
+        if {_direction(minimum, floor), directions[other]} == {"slower", "faster"}:
             continue
-        before = paired(old[name], old[other])
-        after = paired(new[name], new[other])
-        relative = ratio(before, after, confidence)
+        relative = ratio(old.paired(name, other), new.paired(name, other), confidence)
         if relative is not None:
             known[other] = relative
     if not known:

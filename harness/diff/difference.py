@@ -116,10 +116,9 @@ def _case(one: Pair, settings: Settings, confidence: float) -> CaseDifference:
     for metric in settings.metrics:
         names = _comparable(one, metric)
         if one.old and one.new and (names or metric == LATENCY):
-            floors = one.old.noise_floors[metric], one.new.noise_floors[metric]
-            min_changes[metric] = max(settings.threshold, *floors)
-            before, after = ({name: side[name].times[metric].samples for name in names} for side in (old, new))
-            found = changes(before, after, min_changes[metric], confidence, settings.absolute)
+            before, after = one.old.clocks[metric], one.new.clocks[metric]
+            min_changes[metric] = max(settings.threshold, before.noise_floor, after.noise_floor)
+            found = changes(before.samples, after.samples, names, min_changes[metric], confidence, settings.absolute)
             for name, change in found.items():
                 changed[name][metric] = change
     variants = [VariantDifference(name, old.get(name), new.get(name), changed[name]) for name in changed]
@@ -130,5 +129,5 @@ def _comparable(one: Pair, metric: str) -> Sequence[str]:
     """The variants with such times in both runs."""
     if not one.old or not one.new:
         return []
-    sides = [{name: side.times[metric].samples for name, side in run.variants.items()} for run in (one.old, one.new)]
-    return [name for name, samples in sides[1].items() if samples and sides[0].get(name)]
+    timed = [{name for name, side in run.variants.items() if side.times[metric].right} for run in (one.old, one.new)]
+    return [name for name in one.new.variants if name in timed[0] & timed[1]]

@@ -72,7 +72,7 @@ def _warnings(runs: Sequence[Run], threshold: float, metrics: Sequence[str]) -> 
         more = f" (the first of {total} warnings)" if total > 1 else ""
         yield "run", f"{warned[0][0]}{more}", len(warned)
     for metric in metrics:
-        noisy = [run.noise_floors[metric] for run in runs if run.noise_floors[metric] > threshold]
+        noisy = [run.clocks[metric].noise_floor for run in runs if run.clocks[metric].noise_floor > threshold]
         if noisy:
             floor = f"a noise floor of {formatting.percent(max(noisy))}{' on the device' if metric == DEVICE else ''}"
             yield "noise_floor", f"{floor} is above --threshold: smaller changes go unnoticed", len(noisy)

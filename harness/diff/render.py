@@ -133,7 +133,7 @@ def _case(case: CaseDifference) -> dict[str, Any]:
         "old": str(old.path) if old else None,
         "new": str(new.path) if new else None,
         **{
-            f"{prefix}{side}_noise_floor": run.noise_floors[metric] if run else None
+            f"{prefix}{side}_noise_floor": run.clocks[metric].noise_floor if run else None
             for metric, prefix in PREFIXES.items()
             for side, run in (("old", old), ("new", new))
         },

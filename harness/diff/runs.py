@@ -10,15 +10,15 @@ from typing import Any
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import CaseKey
-from harness.report import formatting
+from harness.report import formatting, summary
 from harness.results import storage
 from harness.results.comparison import Comparison
 from harness.results.conditions import flat
 from harness.results.entry import Entry
 from harness.results.measurement import OK
-from harness.results.statistics import Groups
+from harness.results.samples import Samples
 from harness.results.storage import Document
-from harness.results.timing import Timing
+from harness.results.timing import Clock, Timing
 
 LATENCY, DEVICE = METRICS = ("latency", "device")  # what two runs are compared by: wall time, and time on the device
 NAMED = 3  # cases in an error message
@@ -32,7 +32,15 @@ class Times:
 
     typical_us: float | None
     processes: int
-    samples: Groups  # seconds per call of each process; empty if they are no measure of the variant
+    right: bool  # whether they measure the variant
+
+
+@dataclass(frozen=True)
+class ClockResult:
+    """All times of a case by one clock."""
+
+    samples: Samples
+    noise_floor: float  # relative
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Run:
     key: CaseKey
     settings: Mapping[str, Any]  # the configuration, by dotted key
     variants: Mapping[str, VariantResult]
-    noise_floors: Mapping[str, float]  # relative, by metric
+    clocks: Mapping[str, ClockResult]  # by metric
     warnings: list[str]  # its own, of interference above all
     document: Document
 
@@ -111,11 +119,8 @@ def _run(path: Path) -> Run:
             key=comparison.key,
             settings=flat(document["config"]),
             variants={name: _result(entry) for name, entry in comparison.entries.items()},
-            noise_floors={
-                metric: clock.noise_floor or comparison.settings.min_effect
-                for metric, clock in zip(METRICS, (comparison.host_clock, comparison.device_clock), strict=True)
-            },
-            warnings=list(document["warnings"]),
+            clocks={LATENCY: _clock(comparison.host_clock), DEVICE: _clock(comparison.device_clock)},
+            warnings=[*summary.of_machine(comparison), *document["warnings"]],
             document=document,
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
@@ -130,13 +135,17 @@ def _result(entry: Entry) -> VariantResult:
     )
 
 
+def _clock(clock: Clock) -> ClockResult:
+    return ClockResult(clock.samples, clock.noise_floor or clock.comparison.settings.min_effect)
+
+
 def _times(timing: Timing) -> Times:
     """A variant's times; the samples of a wrong variant, or of the timing loop alone, measure nothing."""
     right = timing.entry.measurement.status == OK and timing.entry.comparable and not timing.too_short
     return Times(
         typical_us=timing.typical.value * 1e6 if timing.typical else None,
         processes=len(timing.processes),
-        samples=timing.clock.seconds[timing.entry.name] if right and timing.processes else [],
+        right=right and bool(timing.processes),
     )
 
 

@@ -1,4 +1,4 @@
-"""Messages: the task of a measuring process, and everything that it can send back, as plain JSON.
+"""Messages: the task of a measuring process, what it is told, and everything that it can send back, as plain JSON.
 
 The parent imports no torch, and a process that dies loses nothing that it has sent; so each message is sent as soon
 as its content is known, and holds plain values only. `variant` is the row that a message is about.
@@ -26,10 +26,42 @@ class Task:
     variants: tuple[str, ...]  # to be measured, in the order of the configuration
     replicate: int
     full_pass: bool  # also checks and profiles the variants, and measures their memory; once a case
-    seconds: float  # of timing
+    settling_s: float  # of calls before those that are recorded
     traces: Path  # holds a folder for each variant
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
     device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
+
+
+@dataclass(frozen=True)
+class Measure:
+    """To a measuring process: time for so many seconds, without the variants that have failed in other processes."""
+
+    seconds: float
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finish:
+    """To a measuring process: there is nothing more to time; do what is left to do."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The process has prepared its variants, and does nothing until it is told."""
+
+    rounds: int  # that it has to take, however little time there is
+    bytes: int  # of memory that it shares with no other process
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A time slice has ended."""
+
+    seconds: float
+    rounds: int  # in all slices so far
+    rested_s: float  # before it
+    rested_cpu_s: float  # that its threads used meanwhile, although another process was measuring
+    others_cpu_s: float  # that other programs used during the slice, on the cores that it may run on
 
 
 @dataclass(frozen=True)
@@ -132,9 +164,9 @@ class Slow:
 
 @dataclass(frozen=True)
 class Samples:
-    """Latency samples: variant, round, calls, seconds per call."""
+    """Latency samples of a time slice, as measure.latency.Sample has them."""
 
-    rows: list[tuple[str, int, int, float]]
+    rows: list[tuple[str, int, int, float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -214,10 +246,12 @@ class Died:
 
 
 Message = (
-    Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow
-    | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Recorded | Done | Spoilt | Usage | Broken | Died
+    Measure | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled
+    | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Recorded
+    | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
+Receive = Callable[[], Message]
 
 _KINDS = {kind.__name__: kind for kind in get_args(Message)}
 

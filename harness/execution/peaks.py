@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import platform
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_cache_path
-
 from harness.configuration.settings import WorkerSettings
+from harness.execution import machine_cache
 from harness.execution.messages import Rate, Send
 from harness.execution.process import Process
 from harness.measure.interference import Interference
@@ -51,17 +47,14 @@ def measured(
     again the next time, and the higher one counts. `remeasure` ignores the cache.
     """
     identity = {"node": platform.node(), **{key: environment.get(key) for key in IDENTITY}}
-    path = user_cache_path("variant-harness") / f"peaks-{_digest(identity)}.json"
-    rates = {} if remeasure else _read(path)
+    rates = {} if remeasure else machine_cache.read("peaks", identity)
     products = (dtype, "float32") if dtype in NARROW else (dtype,)
     wanted = [name for name in (BANDWIDTH, *products) if name not in rates or rates[name]["busy"]]
     if wanted:
         for name, rate in _measure(device, wanted, int(environment["threads"]), worker, log).items():
             best = max(rate["per_s"], rates.get(name, rate)["per_s"])
             rates[name] = {"per_s": best, "busy": rate["busy"]}
-        with contextlib.suppress(OSError):  # without a cache it is measured again the next time
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"identity": identity, "rates": rates}, indent=1), encoding="utf-8")
+        machine_cache.write("peaks", identity, rates)
     used = [rates.get(name) for name in (BANDWIDTH, *products)]
     if None in used:
         return {}
@@ -73,7 +66,7 @@ def measured(
     }
 
 
-def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], None]) -> None:
+def run(task: Mapping[str, Any], send: Send, *_: object) -> None:
     """The measuring process: measures the rate of each name in `wanted` on `threads` threads, and sends it.
 
     `cache_bytes` is the size of the last-level cache, which a copy has to exceed.
@@ -83,7 +76,8 @@ def run(task: Mapping[str, Any], send: Send, set_turn: Callable[[str | None], No
     torch.set_num_threads(task["threads"])
     for name in task["wanted"]:
         interference = Interference()
-        rate = copy_bandwidth(task["cache_bytes"]) if name == BANDWIDTH else product_rate(getattr(torch, name))
+        with interference.watched():
+            rate = copy_bandwidth(task["cache_bytes"]) if name == BANDWIDTH else product_rate(getattr(torch, name))
         send(Rate(name, rate, interference.busy()))
 
 
@@ -120,17 +114,6 @@ def _measure(device: Device, wanted: list[str], threads: int, worker: WorkerSett
         return {rate.name: {"per_s": rate.per_s, "busy": rate.busy} for rate in rates}
     finally:
         process.end()
-
-
-def _digest(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _read(path: Path) -> Rates:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))["rates"])
-    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not written by the harness
-        return {}
 
 
 def _fastest(call: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Imported once by the server that measuring processes are forked from, so that a compile in them starts warm.
+"""Imported by the server of a case with variants that compile, so that a compile in its forks starts warm.
 
 It must not touch a device or leave a thread running: both would be lost or broken in a fork.
 """
@@ -14,16 +14,16 @@ from harness.measure import torch_private
 
 
 def warm() -> None:
-    """Imports what a compile imports, and runs its one-time probes of the machine.
+    """Imports what a compile imports, and runs once what every process would run before its first compile.
 
     Without one of torch's private names a process is slower to start, and nothing else.
     """
     _import(torch_private.BEFORE_PROBES)  # before there is a second thread: two that import in circles can break both
     # it waits for a compiler and a Python, on another core
-    probe = threading.Thread(target=torch_private.find_vector_instructions)
+    probe = threading.Thread(target=torch_private.probe_cpp_compiler)
     probe.start()
     _import(torch_private.LAZILY_IMPORTED)
-    torch_private.read_source_key()
+    torch_private.start_compiler()
     probe.join()
 
 

@@ -33,14 +33,16 @@ from harness.execution import fork_server
 from harness.execution.environment import applied, worker_environment
 from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Usage, from_json, to_json
 
+PATIENCE_S = 0.2  # for the end of a process that has sent its last message
+
 
 class Process:
     """A measuring process, its messages, and its end.
 
-    `target` is the dotted path of a function of (task, send, set_turn), imported in the child alone. A death is
-    attributed to one of `names`: before each step the child writes whose turn it is into shared memory. `devices` are
-    those that it may get, `worker` gives its variables and time-out. Its output goes to the file `log`. `preload` names
-    modules that the fork server imports before it forks.
+    `target` is the dotted path of a function of (task, send, set_turn, receive), imported in the child alone. A death
+    is attributed to one of `names`: before each step the child writes whose turn it is into shared memory. `devices`
+    are those that it may get, `worker` gives its variables and time-out. Its output goes to the file `log`. `preload`
+    names modules that the fork server imports before it forks.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Process:
             if method == "forkserver":
                 server.enter_context(fork_server.in_charge())
             context = multiprocessing.get_context(method)
-            self._connection, theirs = context.Pipe(duplex=False)
+            self._connection, theirs = context.Pipe()
             self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
             self._process = context.Process(  # type: ignore[attr-defined]
                 target=entry,
@@ -74,8 +76,13 @@ class Process:
             self._process.start()
         theirs.close()
 
-    def messages(self) -> Iterator[Message]:
-        """The messages of the process; the last one is Done, Spoilt, Usage, Broken or Died."""
+    def tell(self, message: Message) -> None:
+        """Sends it a message; one that has ended says so in `messages`."""
+        with contextlib.suppress(OSError):
+            self._connection.send_bytes(to_json(message))
+
+    def messages(self, until: type[Message] = Done) -> Iterator[Message]:
+        """What it sends, up to a message of the kind `until`, or the last: Done, Spoilt, Usage, Broken or Died."""
         turn = -1
         since = time.monotonic()
         while True:
@@ -85,7 +92,7 @@ class Process:
                     message = from_json(self._connection.recv_bytes())
                     since = time.monotonic()
                     yield message
-                    if isinstance(message, Done | Spoilt | Usage | Broken):
+                    if isinstance(message, until | Done | Spoilt | Usage | Broken):
                         return
                     continue
             if self._process.sentinel in ready or self._connection in ready:
@@ -105,9 +112,9 @@ class Process:
         index = self._turn[0]
         return self._names[index - 1] if index else None
 
-    def end(self) -> None:
-        """Ends the process, if it has not ended, and whatever a variant started and left in its group."""
-        self._process.join(0.2)
+    def end(self, patience_s: float = PATIENCE_S) -> None:
+        """Ends the process, if it has not ended by then, and whatever a variant started and left in its group."""
+        self._process.join(patience_s)
         with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()  # one that has not yet come to lead its group
@@ -126,6 +133,9 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     def send(message: Message) -> None:
         pipe.send_bytes(to_json(message))
 
+    def receive() -> Message:
+        return from_json(pipe.recv_bytes())
+
     def set_turn(name: str | None) -> None:
         turn[0] = names.index(name) + 1 if name else 0
         turn[1] += 1
@@ -134,7 +144,8 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
         run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
         content = cloudpickle.loads(task)
         gc.freeze()  # imported objects are never garbage, and need not be scanned
-        run(content, send, set_turn)
+        gc.enable()  # it is off in the server
+        run(content, send, set_turn, receive)
         send(Done())
     except UsageError as error:
         traceback.print_exc()
@@ -174,6 +185,14 @@ def _end_with_parent() -> None:
         threading.Thread(target=wait, args=(None,), daemon=True).start()
     else:
         wait(0)  # it may have ended before
+
+
+def start_server(devices: Sequence[Device], worker: WorkerSettings, preload: Sequence[str]) -> None:
+    """Starts the server that processes on these devices are forked from, if they are; it imports in the background."""
+    environment = {**_importable(), **worker_environment(worker.env, devices)}
+    if start_method(devices) == "forkserver":
+        with _environment(environment), _hidden_main():
+            fork_server.ensure(environment, preload)
 
 
 def start_method(devices: Sequence[Device]) -> str:

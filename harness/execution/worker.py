@@ -15,14 +15,15 @@ from harness.devices import choose, passed_over
 from harness.execution import messages
 from harness.execution.checking import Checking
 from harness.execution.environment import of_process
-from harness.execution.messages import Send, Spoilt, Status, Task, Warnings
+from harness.execution.messages import Measure, Receive, Send, Spoilt, Status, Task, Warnings
 from harness.execution.profiling import Profiling
+from harness.execution.time_slices import TimeSlices
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
-from harness.measure.interference import Interference
-from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler, fastest
+from harness.measure.interference import own_memory
+from harness.measure.latency import Sampler
 from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
@@ -31,13 +32,18 @@ from harness.measure.trees import tree_map
 from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
 
 
-def run(task: Task, send: Send, set_turn: Callable[[str | None], None]) -> None:
+def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive: Receive) -> None:
     """Measures a task's variants and sends the observations; an error of one variant does not affect the others.
 
+    Once its variants are prepared it measures when it is told to, and does the rest when there is nothing more to time.
     Raises UsageError if the command or the operation is at fault.
     """
+    worker = _Worker(task, send, set_turn)
     try:
-        _Worker(task, send, set_turn).run()
+        worker.prepare()
+        while isinstance(message := receive(), Measure):
+            worker.measure(message)
+        worker.finish()
     except SpoiltError:
         send(Spoilt())
 
@@ -56,7 +62,8 @@ class _Worker:
         self.seed = self.case.seed * 1000 + task.replicate  # of the order in which variants are timed and profiled
         self.random = Random(self.seed)
 
-    def run(self) -> None:
+    def prepare(self) -> None:
+        """Calls all variants for the first time, checks them, and gets them ready to be timed."""
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
         if any(variant.compile is not None for variant in self.operation.variants):
@@ -73,7 +80,21 @@ class _Worker:
         for name in self.task.variants:
             with self._step(name, PREPARE):
                 self._prepare(name)
-        self._time()
+        turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
+        sampler = Sampler(self._timed(), self.device, self.settings.latency.cache, self.seed, turn, self.call_seconds)
+        self.slices = TimeSlices(sampler, self.send)
+        rounds = self.slices.warm(self.settings.latency, self.task.settling_s)
+        self.turns.forget_compiles()
+        self.send(messages.Ready(rounds, own_memory() if self.task.full_pass else 0))
+
+    def measure(self, message: Measure) -> None:
+        """Times all variants for a time slice."""
+        self.slices.measure(message)
+
+    def finish(self) -> None:
+        """Profiles the variants, and checks them once more."""
+        self.call_seconds |= self.slices.end()
+        self._send_compiles()
         self._put_back("a variant, while it was timed,")
         self.data.drop_overwritten()
         self._profile()
@@ -176,31 +197,15 @@ class _Worker:
         inputs = tree_map(lambda value: own(value, with_gradient=True, device=device), self.data.inputs(self.case.seed))
         return Subject(name, bound.function, inputs, self.case.mode, self.case.seed, bound.state)
 
-    def _time(self) -> None:
-        """Times all variants in rounds, and the baseline once more under a hidden name."""
+    def _timed(self) -> list[Subject]:
+        """What is timed: all variants, and the baseline once more under a hidden name."""
         timed = [self.subjects[name] for name in self._standing()]
         baseline = self.subjects.get(self.case.baseline.name)
         if baseline in timed:
             self.control = self._subject(CONTROL, Bound(baseline.function, baseline.state))
             timed.append(self.control)
             self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
-        if not timed:
-            return
-        latency = self.settings.latency
-        turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
-        sampler = Sampler(timed, self.device, latency.cache, self.seed, turn, self.call_seconds)
-        sampler.warm()
-        minimum = sampler.min_rounds(latency.seconds / latency.processes)
-        slowest = max(sampler.blocks, key=lambda name: sampler.blocks[name].call_s, default=None)
-        if minimum < MIN_ROUNDS and slowest is not None and sampler.blocks[slowest].call_s >= LONG_S:
-            self.send(messages.Slow(slowest, sampler.blocks[slowest].call_s, minimum))
-        self.turns.forget_compiles()
-        interference = Interference()
-        samples = sampler.rounds(self.task.seconds, minimum)
-        self.send(Warnings(interference.warnings()))
-        self.send(messages.Samples([(s.variant, s.round, s.calls, s.seconds) for s in samples]))
-        self.call_seconds = fastest(samples)
-        self._send_compiles()
+        return timed
 
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""

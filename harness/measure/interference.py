@@ -1,10 +1,13 @@
-"""Interference of the host with a measurement: page faults, stolen time, background load, a falling clock."""
+"""Interference with a measurement: page faults, stolen time, background load, a falling clock, processes that rest."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
+from collections.abc import Iterator
+from operator import sub
 
 import psutil
 
@@ -15,33 +18,46 @@ SLOWDOWN = 0.85
 
 
 class Interference:
-    """Monitors the host from its creation on."""
+    """What the host did while something was measured, added up over the times that it was watched."""
 
     def __init__(self) -> None:
-        self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        self._own = _own_seconds()
-        self._cpu = psutil.cpu_times()
+        self._cores = _cores()
         self._clock = _frequency()
-        self._start = time.perf_counter()
+        self.seconds = 0.0
+        self.others_cpu_s = 0.0  # that other processes used, on the cores that this one may run on
+        self._stolen_s = 0.0  # that the hypervisor withheld
+        self._faults = 0
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """A context in which something is measured."""
+        before = (time.perf_counter(), *self._spent())
+        try:
+            yield
+        finally:
+            seconds, stolen, others, faults = map(sub, (time.perf_counter(), *self._spent()), before)
+            self.seconds += seconds
+            self._stolen_s += stolen
+            self.others_cpu_s += others
+            self._faults += int(faults)
 
     def busy(self) -> bool:
         """Whether other processes, or other guests of the hypervisor, used the cores."""
-        steal, background = self._lost()
-        return steal > STEAL_SHARE or background > BACKGROUND_CORES
+        return self._share(self._stolen_s) > STEAL_SHARE or self._share(self.others_cpu_s) > BACKGROUND_CORES
 
-    def _lost(self) -> tuple[float, float]:
-        """Cores that the hypervisor withheld, and that other processes used."""
-        elapsed = max(time.perf_counter() - self._start, 1e-3)
-        now = psutil.cpu_times()
-        steal = (getattr(now, "steal", 0.0) - getattr(self._cpu, "steal", 0.0)) / elapsed
-        busy = sum(getattr(now, kind) - getattr(self._cpu, kind) for kind in ("user", "system")) / elapsed
-        return steal, busy - (_own_seconds() - self._own) / elapsed
+    def _spent(self) -> tuple[float, float, int]:
+        """Seconds that the hypervisor has withheld and that other processes have used, and own page faults."""
+        times = [each for core, each in enumerate(psutil.cpu_times(percpu=True)) if core in self._cores]
+        stolen = sum(getattr(each, "steal", 0.0) for each in times)
+        busy = sum(getattr(each, kind, 0.0) for each in times for kind in ("user", "nice", "system"))
+        return stolen, busy - time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+    def _share(self, amount: float) -> float:
+        return amount / max(self.seconds, 1e-3)
 
     def warnings(self) -> list[str]:
         """A warning for each kind of interference, with its likely cause and a remedy."""
-        elapsed = max(time.perf_counter() - self._start, 1e-3)
-        faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults) / elapsed
-        steal, background = self._lost()
+        faults, steal, background = map(self._share, (self._faults, self._stolen_s, self.others_cpu_s))
         lines = []
         if faults > FAULTS_PER_SECOND:
             lines.append(
@@ -67,8 +83,24 @@ class Interference:
         return lines
 
 
-def _own_seconds() -> float:
-    return sum(os.times()[:2])
+class Rest:
+    """The time from its creation on, in which this process should do nothing."""
+
+    def __init__(self) -> None:
+        self._before = (time.perf_counter(), time.process_time())
+
+    def spent(self) -> tuple[float, float]:
+        """Seconds so far, and seconds that its threads have used of the cores all the same."""
+        return time.perf_counter() - self._before[0], time.process_time() - self._before[1]
+
+
+def own_memory() -> int:
+    """Bytes that this process shares with no other."""
+    return int(psutil.Process().memory_full_info().uss)
+
+
+def _cores() -> set[int]:
+    return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def _frequency() -> float | None:

@@ -2,7 +2,8 @@
 
 On a shared machine order is bias: load drifts while variants wait for their turn. So every round times a block of
 each variant, and ratios are taken within rounds. Two unrecorded calls before each block pay for the switch between
-variants. Where a call is long, it is a block of its own, and the switch is negligible.
+variants. Where a call is long, it is a block of its own, and the switch is negligible. Beside each block the yardstick
+is timed, and what its threads waited for a core is counted: they say which blocks saw the machine quiet.
 """
 
 from __future__ import annotations
@@ -18,27 +19,33 @@ from time import perf_counter  # bound here: a variant may replace the module's
 import torch
 
 from harness.devices.base import Device
+from harness.measure.run_delay import RunDelay
 from harness.measure.subject import Subject
+from harness.measure.yardstick import yardstick
 
 UNRECORDED = 2
-SETTLING = 0.25  # a compiled call gets a tenth faster over its first thousand calls
 MIN_CALLS = 5
 BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call to it
 MAX_CALLS = 10_000
 LONG_S = 5e-3  # of a call: a block need not hold several of them
 SLOW_S = 0.1  # of a call: longer than a preemption, or what a switch between variants costs
+HELD_UP = 10  # times as long as a block takes: if it is held up so long before it begins, a call has to do
+FASTER = 0.8  # of what a call was taken for: its block holds too few
+MAX_PROBES = 5
 MIN_ROUNDS = 5
 MAX_WARM_UPS = 16  # more than Dynamo's recompile limit, past which a call no longer compiles
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The mean wall time per call over one block of calls."""
+    """The mean wall time per call over one block of calls, and what the machine was like."""
 
     variant: str
     round: int
     calls: int
     seconds: float
+    yardstick_s: float  # just before
+    waited_s: float  # per call, that threads of this process waited for a core, added up
 
 
 @dataclass
@@ -71,16 +78,8 @@ def block(call_s: float) -> Block:
     return Block(calls, unrecorded, call_s)
 
 
-def fastest(samples: list[Sample]) -> dict[str, float]:
-    """Seconds per call of each variant in its fastest block."""
-    seconds: dict[str, float] = {}
-    for sample in samples:
-        seconds[sample.variant] = min(sample.seconds, seconds.get(sample.variant, sample.seconds))
-    return seconds
-
-
 class Sampler:
-    """Times subjects in rounds until a time is up.
+    """Times subjects in rounds, a time slice after the other.
 
     `turn(name)` is a context in which a subject is called, and which suppresses what it raises: the subject is left out
     from then on. `call_seconds` are seconds per call as far as they are known, so that a slow subject need not be
@@ -101,19 +100,19 @@ class Sampler:
         self._turn = turn
         self._random = random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
-        self._call_seconds = call_seconds
-        self._started = perf_counter()
+        self._delay = RunDelay()
         self._calls: dict[str, Callable[[], object]] = {}
+        self.done = 0  # rounds that are recorded
+        self.call_seconds = dict(call_seconds)  # of the fastest block of each, as far as is known
         self.blocks: dict[str, Block] = {}  # of those that are still timed
 
     def warm(self) -> None:
         """Calls each subject until its block is known; what compiles late does so here."""
-        self._started = perf_counter()
         for subject in self._subjects:
             for _ in range(MAX_WARM_UPS):
                 with self._turn(subject.name) as turn:
                     call = subject.timed()
-                    block = self._block(call, self._call_seconds.get(subject.name, 0.0))
+                    block = self._block(call, self.call_seconds.get(subject.name, 0.0))
                     self._calls[subject.name] = call
                     self.blocks[subject.name] = block
                 if turn.failed or not turn.compiles:  # one that compiled says nothing of the next
@@ -125,44 +124,69 @@ class Sampler:
         """How many rounds are taken however little time there is: a few, or what fits into `limit` seconds, or one."""
         return max(1, min(MIN_ROUNDS, int(limit / max(self._round_s(), 1e-9))))
 
-    def rounds(self, seconds: float, minimum: int) -> list[Sample]:
-        """Samples of whole rounds: as many as fit into `seconds`, but no fewer than `minimum`.
+    def settle(self, seconds: float) -> None:
+        """Rounds that are not recorded, as many as fit."""
+        until = perf_counter() + seconds
+        while self._calls and perf_counter() + self._round_s() <= until:
+            self._one_round()
 
-        The first quarter of the seconds, from the start of `warm` on, is warm-up and is not recorded.
+    def measure(self, seconds: float, left_out: Sequence[str] = ()) -> list[Sample]:
+        """Samples of whole rounds, as many as fit but one at least, without the subjects that are `left_out`.
+
+        If there is time, an unrecorded round comes first: caches hold what ran meanwhile.
         """
-        self._rounds(self._started + SETTLING * seconds, 0)
-        return self._rounds(perf_counter() + (1 - SETTLING) * seconds, minimum)
+        for name in left_out:
+            self._leave_out(name)
+        until = perf_counter() + seconds
+        if 2 * self._round_s() <= seconds:
+            self._one_round()
+        samples: list[Sample] = []
+        while self._calls:
+            samples += self._one_round()
+            self.done += 1
+            if perf_counter() + self._round_s() > until:
+                break
+        for sample in samples:
+            known = self.call_seconds.get(sample.variant) or sample.seconds
+            self.call_seconds[sample.variant] = min(known, sample.seconds)
+        return samples
 
     def _round_s(self) -> float:
         """Seconds that a round takes, as far as it is known before."""
         return sum(block.seconds for block in self.blocks.values())
 
-    def _rounds(self, until: float, minimum: int) -> list[Sample]:
+    def _one_round(self) -> list[Sample]:
         samples: list[Sample] = []
-        done = 0
-        while self._calls and (done < minimum or perf_counter() + self._round_s() <= until):
-            names = list(self._calls)
-            self._random.shuffle(names)
-            for name in names:
-                with self._turn(name) as turn, no_garbage_collection():
-                    seconds = self._time(self._calls[name], self.blocks[name])
-                    samples.append(Sample(name, done, self.blocks[name].calls, seconds))
-                if turn.failed:
-                    self._leave_out(name)
-            done += 1
+        names = list(self._calls)
+        self._random.shuffle(names)
+        for name in names:
+            with self._turn(name) as turn, no_garbage_collection():
+                samples.append(self._time(name))
+            if turn.failed:
+                self._leave_out(name)
         return samples
 
     def _leave_out(self, name: str) -> None:
         self._calls.pop(name, None)
         self.blocks.pop(name, None)
 
-    def _time(self, call: Callable[[], object], block: Block) -> float:
-        """Seconds per call of a block."""
+    def _time(self, name: str) -> Sample:
+        """A sample of one block."""
+        call, block = self._calls[name], self.blocks[name]
+        speed = yardstick()
+        waited = self._delay.seconds()
+        start = perf_counter()
         for _ in range(block.unrecorded):
             call()
+        held_up = perf_counter() - start > HELD_UP * max(block.seconds, BLOCK_S)
+        calls = 1 if held_up else block.calls
         if self._flush is not None:  # so that the cache holds none of its data; not timed
             self._flush()
-        return self._elapsed(call, block.calls) / block.calls
+        seconds = self._elapsed(call, calls) / calls
+        waited = (self._delay.seconds() - waited) / calls
+        if seconds < FASTER * block.call_s:  # it was taken for slower, on a loud machine
+            self.blocks[name] = self._sized(seconds)
+        return Sample(name, self.done, calls, seconds, speed, waited)
 
     def _elapsed(self, call: Callable[[], object], number: int) -> float:
         synchronize = self._device.synchronize
@@ -175,19 +199,32 @@ class Sampler:
         return clock() - start
 
     def _block(self, call: Callable[[], object], known: float) -> Block:
-        """Finds how long a call takes, by the faster of two probes: one that was preempted would say too much."""
+        """Finds how long a call takes."""
         if known >= SLOW_S:
-            return block(known)
+            return self._sized(known)
         number = 1
         while True:
-            elapsed = self._elapsed(call, number)
-            if BLOCK_S / 2 <= elapsed < SLOW_S:
-                elapsed = min(elapsed, self._elapsed(call, number))
+            elapsed = self._probe(call, number)
             if elapsed >= BLOCK_S / 2 or number >= MAX_CALLS:
-                break
+                return self._sized(elapsed / number)
             number *= 4
-        timed = block(elapsed / number)
-        return timed if self._flush is None else Block(1, min(timed.unrecorded, 1), timed.call_s)
+
+    def _probe(self, call: Callable[[], object], number: int) -> float:
+        """Seconds of so many calls, the fastest of two or more: those that were held up would say too much."""
+        fastest = float("inf")
+        for probe in range(MAX_PROBES):
+            waited = self._delay.seconds()
+            elapsed = self._elapsed(call, number)
+            fastest = min(fastest, elapsed)
+            held_up = self._delay.seconds() - waited > elapsed / 2
+            if not BLOCK_S / 2 <= elapsed < SLOW_S or (probe and not held_up):
+                break
+        return fastest
+
+    def _sized(self, call_s: float) -> Block:
+        """The block for calls of so many seconds; a single call if the cache is emptied before each."""
+        sized = block(call_s)
+        return sized if self._flush is None else Block(1, min(sized.unrecorded, 1), call_s)
 
 
 @contextlib.contextmanager

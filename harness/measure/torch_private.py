@@ -52,6 +52,8 @@ PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 DISABLE_PROFILER = "torch.autograd:_disable_profiler"
 SPAN = "torch:_C._profiler._RecordFunctionFast"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
+LOAD_KERNEL = "torch._inductor.codecache:CppPythonBindingsCodeCache.load_pybinding_async"
+REGISTER_BACKENDS = "torch._inductor.codegen.common:init_backend_registration"
 SOURCE_KEY = "torch._inductor.codecache:torch_key"
 
 # What a compile imports; without one of them a measuring process starts more slowly, and nothing else
@@ -71,6 +73,13 @@ LAZILY_IMPORTED = (
     "torch.distributed.tensor.experimental",
     "torch.export._trace",
     "torch.export._unlift",
+    "torch._dynamo.dce_extra_outputs",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.memory_planning",
+    "torch._inductor.compiler_bisector",
+    "torch._inductor.hooks",
+    "torch._subclasses.schema_check_mode",
+    "torch.fx.experimental.validator",
 )
 
 NAMES = (
@@ -94,6 +103,8 @@ NAMES = (
     DISABLE_PROFILER,
     SPAN,
     VECTOR_INSTRUCTIONS,
+    LOAD_KERNEL,
+    REGISTER_BACKENDS,
     SOURCE_KEY,
     "torch:Tensor._version",
     "torch:Tensor._indices",
@@ -264,13 +275,18 @@ def uncoalesced(tensor: Any) -> list[Any]:
     return [merged.indices(), merged.values()]
 
 
-def find_vector_instructions() -> None:
-    """Has Inductor find the vector instructions that this machine's compiler and processor know, and remember them."""
+def probe_cpp_compiler() -> None:
+    """Has Inductor find, and remember, what it asks of the C++ compiler once in every process.
+
+    That is the vector instructions that it and the processor know, and the precompiled header of its kernels.
+    """
     _called(VECTOR_INSTRUCTIONS)
+    _called(LOAD_KERNEL, ["float*"], "", submit_fn=lambda build: None)  # nothing is built
 
 
-def read_source_key() -> None:
-    """Has Inductor hash torch's sources, which name its cache's entries, and remember the hash."""
+def start_compiler() -> None:
+    """Has Inductor register its back ends, and hash torch's sources, which name its cache's entries."""
+    _called(REGISTER_BACKENDS)
     _called(SOURCE_KEY)
 
 
@@ -300,9 +316,9 @@ def _named(name: str) -> Any:
         return None
 
 
-def _called(name: str, *arguments: Any) -> Any:
+def _called(name: str, *arguments: Any, **named: Any) -> Any:
     """What the function of a name returns; None where this torch has no such name, or the function raises."""
     function = _named(name)
     with contextlib.suppress(Exception):
-        return None if function is None else function(*arguments)
+        return None if function is None else function(*arguments, **named)
     return None

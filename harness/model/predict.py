@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.model.groups import Group
-from harness.results import samples, statistics
+from harness.results import statistics
 from harness.results.comparison import Comparison
 from harness.results.statistics import Interval
 
@@ -33,9 +33,8 @@ def saving(group: Group, comparison: Comparison, base: str, replaced: str) -> Sa
     before, after = comparison.entries.get(base), comparison.entries.get(replaced)
     if before is None or after is None or not (before.comparable and after.comparable) or before.latency is None:
         return None
-    seconds = comparison.host_clock.seconds
-    pairs = samples.paired(seconds[base], seconds[replaced])
-    if not pairs:
+    pairs = comparison.host_clock.samples.paired(base, replaced)
+    if not any(map(len, pairs)):
         return None
     ratio = statistics.interval(pairs, comparison.settings.confidence)
     latency = before.latency

@@ -47,7 +47,7 @@ OTHERWISE = (
 )
 
 
-def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None]) -> None:
+def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None], *_: object) -> None:
     """Records one step of a model and sends it. Raises UsageError if the builder or the inputs are at fault."""
     if task.settings.worker.threads is not None:
         torch.set_num_threads(task.settings.worker.threads)

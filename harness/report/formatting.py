@@ -173,14 +173,21 @@ def vague_speedup(row: Row, clock: str = HOST) -> bool:
     return vague(row[f"{clock}speedup"], row[f"{clock}speedup_lo"], row[f"{clock}speedup_hi"])
 
 
+def wide(value: float, low: float, high: float) -> bool:
+    """Whether an interval is wider than its value: it is said in words, not drawn."""
+    return (high - low) / 2 >= WIDE * value
+
+
 def vague(value: float, low: float, high: float) -> bool:
     """Whether an interval is too wide for its bounds to be worth showing."""
     return high > VAGUE * value or low < value / VAGUE
 
 
 def verdict(row: Row, clock: str = HOST) -> str:
-    """The verdict if there is one, else the status."""
-    return row[f"{clock}verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+    """The verdict if there is one, else the status; with the time that a clear one would take: `unclear (~9.4 s)`."""
+    known = row[f"{clock}verdict"] or (row["status"] if row["status"] != "ok" else NOTHING)
+    after = row["clear_after_s"] if clock == HOST else None
+    return known if after is None else f"{known} (~{duration(after)})"
 
 
 def _with_interval(value: float | None, low: float | None, high: float | None, unit: Unit | None) -> str:
@@ -188,7 +195,7 @@ def _with_interval(value: float | None, low: float | None, high: float | None, u
     if value is None or low is None or high is None:  # results of earlier versions have device times without interval
         return unit.text(value)
     half = (high - low) / 2 / value
-    span = f"±{percent(half)}" if half < WIDE else f"({unit.number(low)}–{unit.number(high)})"
+    span = f"({unit.number(low)}–{unit.number(high)})" if wide(value, low, high) else f"±{percent(half)}"
     return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"
 
 

@@ -7,6 +7,7 @@ import logging
 import shlex
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,10 +146,8 @@ def _run(config: DictConfig) -> int:
     alone = not sweeping()
     if settings.resume is not None and alone:
         raise UsageError(f"resume={settings.resume}: continues a sweep; add -m, or sweep=NAME")
-    from harness.execution.progress import progress
     from harness.execution.run_case import run_case
-    from harness.report import drawing, run_report, summary
-    from harness.results import sweeps
+    from harness.report import drawing
 
     charts = settings.report.charts
     drawing.check(charts)
@@ -157,14 +156,20 @@ def _run(config: DictConfig) -> int:
         for sentence in [*shadowed(HydraConfig.get()), *library.hidden(plain["op"])]:
             log.warning(sentence)
     else:
+        from harness.results import sweeps
+
         sweeps.clear_attempt(folder)
-    shown = progress(case.key.title) if alone else nullcontext(lambda text: None)
+    shown = _progress(case.key.title) if alone else nullcontext(lambda text: None)
 
     def write_report(folder: Path, comparison: Comparison) -> None:
+        from harness.report import run_report
+
         run_report.write(folder, comparison, charts, swept=not alone)
 
-    early = ["harness.report.charts.style"] if charts is None or charts else []  # matplotlib takes half a second
+    early = ["harness.report.run_report", *(["harness.report.charts.style"] if charts is None or charts else [])]
     comparison = run_case(case, settings, plain, command(), folder, shown, write_report, early)
+    from harness.report import run_report, summary
+
     warnings = summary.warnings(comparison)
     if alone:
         run_report.show(Path(HydraConfig.get().run.dir), comparison)
@@ -174,6 +179,15 @@ def _run(config: DictConfig) -> int:
     for warning in warnings:
         log.warning(warning)
     return run_report.status(comparison)
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Progress, imported when it begins: by then the measuring processes' server is at work."""
+    from harness.execution.progress import progress
+
+    with progress(title) as show:
+        yield show
 
 
 def unwritable(error: OSError, begun: bool) -> int:

@@ -11,6 +11,7 @@ from harness.report.causes import Parts
 from harness.results.columns import Row
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
+from harness.results.samples import SLOWED
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
 RANKED = ("faster", "same", "unclear", "slower")  # verdicts, in the order of their sentences
@@ -34,6 +35,7 @@ def warnings(comparison: Comparison) -> list[str]:
     """Warnings of the whole run, then of each variant, each with its likely cause and a remedy."""
     rows = comparison.rows
     texts = _merged(comparison.document["warnings"])
+    texts += of_machine(comparison)
     floor = comparison.host_clock.noise_floor
     if floor is not None and floor > NOISY:
         texts.append(
@@ -60,22 +62,54 @@ def warnings(comparison: Comparison) -> list[str]:
 
 
 def _loose(comparison: Comparison, row: Row) -> list[str]:
-    """Warnings of intervals that leave a verdict unclear for lack of samples."""
-    seconds = comparison.settings.seconds
+    """Warnings of verdicts that are unclear for lack of cores, or of samples, with what it would take."""
+    entry = comparison.entries[row["variant"]]
     texts = []
-    for clock, where, file, remedy in (
-        (formatting.HOST, "", "samples.csv", f"latency.seconds={4 * seconds:g}, or a quieter machine"),
-        (formatting.DEVICE, " on the device", "device_samples.csv", "a larger profile.active"),
+    for clock, timing, where, file, remedy in (
+        (formatting.HOST, entry.host, "", "samples.csv", _more_samples(entry.host.clear_after, comparison)),
+        (formatting.DEVICE, entry.device, " on the device", "device_samples.csv", "try a larger profile.active"),
     ):
-        if row[f"{clock}verdict"] != "unclear":
+        if row[f"{clock}verdict"] != "unclear" or timing.starved:
             continue
         width = row[f"{clock}speedup_hi"] - row[f"{clock}speedup_lo"]
         if width / 2 > LOOSE * row[f"{clock}speedup"]:
             known = f"the speedup{where} is only known as {formatting.between(row, clock)}"
             known = f"{VAGUE}{where}" if formatting.vague_speedup(row, clock) else known
-            texts.append(
-                f"{row['variant']}: {known}, because its samples scatter between processes ({file}); try {remedy}"
-            )
+            texts.append(f"{row['variant']}: {known}, because its samples scatter between processes ({file}); {remedy}")
+    return texts
+
+
+def _more_samples(processes: int | None, comparison: Comparison) -> str:
+    """What would make a verdict clear."""
+    if processes is None:
+        return "no number of processes would make it clear; try a quieter machine, or worker.threads=1"
+    seconds = processes * comparison.settings.seconds / comparison.settings.max_processes
+    return f"try latency.max_processes={processes} latency.seconds={formatting.digits(seconds, 2)}"
+
+
+def of_machine(comparison: Comparison) -> list[str]:
+    """Warnings of a machine that was not quiet, and of variants that lacked the cores that they use."""
+    machine = comparison.machine
+    timed = [entry for entry in comparison.entries.values() if entry.host.processes]
+    texts = []
+    if any(entry.host.condition == "slowed" for entry in timed):
+        slower = (
+            f" (at its fastest {machine.slowdown:.2f} times slower than it has been)" if machine.slowdown > 1.05 else ""
+        )
+        texts.append(
+            f"the machine was not quiet for long enough{slower}: latencies are those of a loud machine; try a quieter "
+            "hour, or latency.wait=60, which waits for quiet up to a minute"
+        )
+    starved = [entry for entry in timed if entry.host.starved]
+    if starved:
+        lacked = " and ".join(
+            f"{entry.name} in {formatting.percent(1 - entry.host.clock.samples.share(entry.name, SLOWED))}"
+            for entry in starved
+        )
+        texts.append(
+            f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in most samples "
+            f"({lacked}): no verdict; end those programs, or try latency.wait=60, or worker.threads=1"
+        )
     return texts
 
 
@@ -89,10 +123,10 @@ def _ranked(comparison: Comparison, row: Row) -> str:
         *_spent(entry, row, base),
         *_bound(row),
     ]
-    return " ".join([_verdict(row, base), *further])
+    return " ".join([_verdict(entry, row, base), *further])
 
 
-def _verdict(row: Row, base: Row) -> str:
+def _verdict(entry: Entry, row: Row, base: Row) -> str:
     """`compiled does in one device execution what naive does in six, is 6.30 times as fast (6.10 to 6.40), …`"""
     other = base["variant"]
     factor = formatting.digits(row["speedup"], 3)
@@ -108,6 +142,8 @@ def _verdict(row: Row, base: Row) -> str:
         known = VAGUE if formatting.vague_speedup(row) else f"{formatting.between(row)} times as fast"
         if row["processes"] == 1:
             known += "; one process cannot tell how processes scatter"
+        elif entry.host.starved:
+            known = "its threads lacked the cores that they use"
         clauses.append(f"is not clearly faster or slower ({known})")
     own, gaps = row["device_gap_us"], base["device_gap_us"]
     if own is not None and gaps and gaps > GAPS * base["latency_us"]:

@@ -58,6 +58,10 @@ TIMELINE, ENGINES = "Device timeline, per call", "Engine activity, from neuron-e
 FURTHER = "Further measurements"  # of probes whose columns name no table
 
 
+def _us(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e6
+
+
 def dim(name: str) -> Column:
     """The column of one dim."""
     return Column(f"dim_{name}", int, "size of a dim", lambda v: v.case["dims"][name], header=name, swept=True)
@@ -130,7 +134,7 @@ MEASURED: list[Column] = [
     Column("latency_p95_us", float, "95th percentile of the samples, likewise of means of blocks: it does not show "
            "the tail of single calls", lambda v: v.percentile(95), "µs"),
     Column("processes", int, "processes behind the latency", lambda v: len(v.host.processes), header="Processes"),
-    Column("samples", int, "samples behind the latency, without the noisy rounds",
+    Column("samples", int, "samples behind the latency: those in the best condition of the machine",
            lambda v: v.host.samples, header="Samples"),
     Column("noise_floor", float, "smallest relative difference of latency that is claimed in this run",
            lambda v: v.comparison.host_clock.noise_floor, "fraction", "Noise floor"),
@@ -192,6 +196,12 @@ MEASURED: list[Column] = [
            lambda v: v.device.samples or None),
     Column("device_noise_floor", float, "smallest relative difference of device time that is claimed in this run",
            lambda v: v.comparison.device_clock.noise_floor, "fraction"),
+    Column("condition", str, "of the machine, for the samples behind the latency: `quiet`; `slowed`: not as fast as at "
+           "its best; `starved`: the variant's threads waited for cores", lambda v: v.host.condition),
+    Column("quiet_share", float, "share of all its samples for which the machine was quiet",
+           lambda v: v.host.quiet_share, "fraction"),
+    Column("clear_after_s", float, "`latency.seconds` that would likely make an unclear verdict clear; empty if none "
+           "would", lambda v: v.host.clear_after_s, "s"),
     Column("device_wait_us", float, "of the device's gaps, the time before the host had given it its next work",
            lambda v: v.timeline and v.timeline.device_wait_us, "µs", "Gaps, waiting for the host", TIMELINE),
 ]  # fmt: skip
@@ -211,6 +221,9 @@ SAMPLES: list[Column] = [
     Column("round", int, "the round within the process", lambda s: s[2]),
     Column("calls", int, "calls in the block that was timed", lambda s: s[3]),
     Column("latency_us", float, "the block's mean time per call", lambda s: s[4] * 1e6, "µs"),
+    Column("yardstick_us", float, "what a fixed piece of work took just before", lambda s: _us(s[5]), "µs"),
+    Column("waited_us", float, "time per call that its threads waited for a core, added up", lambda s: _us(s[6]), "µs"),
+    Column("quiet", bool, "whether the machine was quiet meanwhile", lambda s: s[7]),
 ]
 
 DEVICE_SAMPLES: list[Column] = [

@@ -9,10 +9,12 @@ from typing import Any
 from harness.configuration.operation import CaseKey
 from harness.configuration.settings import LatencySettings
 from harness.measure.observations import from_plain
-from harness.results import columns, samples
+from harness.results import columns
 from harness.results.columns import Column, Row
 from harness.results.entry import Entry
+from harness.results.machine import Machine
 from harness.results.measurement import CONTROL, Measurement
+from harness.results.samples import QUIET, Samples
 from harness.results.storage import Document
 from harness.results.timing import Clock
 
@@ -63,7 +65,16 @@ class Comparison:
     @cached_property
     def samples(self) -> list[Row]:
         """The rows of samples.csv; the baseline's second name is among them."""
-        return columns.rows(columns.SAMPLES, self.document["samples"]["rows"])
+        rows = self.document["samples"]["rows"]
+        conditions = self.host_clock.samples.conditions(rows)
+        looked = len(rows) and len(rows[0]) > 5  # earlier versions did not look at the machine
+        return columns.rows(
+            columns.SAMPLES,
+            [
+                (*row, *(() if looked else (None, None)), seen == QUIET)
+                for row, seen in zip(rows, conditions, strict=True)
+            ],
+        )
 
     @cached_property
     def device_samples(self) -> list[Row]:
@@ -98,16 +109,20 @@ class Comparison:
         return from_plain(LatencySettings, self.document["config"]["latency"])
 
     @cached_property
+    def machine(self) -> Machine:
+        """What is known of the machine."""
+        return Machine.of(self.document)
+
+    @cached_property
     def host_clock(self) -> Clock:
         """What latencies were timed by."""
-        every_round = samples.by_process(self.document["samples"]["rows"], [*self.entries, CONTROL])
-        return Clock(self, samples.without_noisy_rounds(every_round, CONTROL), every_round, TOO_FAST_S)
+        rows = self.document["samples"]["rows"]
+        return Clock(self, Samples.of_latencies(rows, [*self.entries, CONTROL], self.machine), TOO_FAST_S)
 
     @cached_property
     def device_clock(self) -> Clock:
         """What device times were timed by."""
-        seconds = samples.by_process(self._device_samples, [*self.entries, CONTROL])
-        return Clock(self, seconds, seconds)
+        return Clock(self, Samples.of_device_times(self._device_samples, [*self.entries, CONTROL]))
 
     @property
     def _device_samples(self) -> list[list[Any]]:

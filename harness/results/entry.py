@@ -91,8 +91,8 @@ class Entry:
         return self.profile.device_time_us if self.profile else None
 
     def percentile(self, percent: float) -> float | None:
-        """A percentile of the samples of all rounds, in µs: slow calls in noisy rounds count too."""
-        groups = [group for group in self.comparison.host_clock.every_round[self.name] if len(group)]
+        """A percentile of all samples, in µs, whatever the machine was like."""
+        groups = [group for group in self.comparison.host_clock.samples.seconds[self.name] if len(group)]
         return float(np.percentile(np.concatenate(groups), percent)) * 1e6 if groups else None
 
     @property

@@ -62,10 +62,11 @@ class Outcome:
     """A case's measurements, with their device and environment."""
 
     measurements: list[Measurement]
-    samples: list[list[Any]]  # variant, process, round, calls, seconds per call
+    samples: list[list[Any]]  # variant, process, and the rest of a measure.latency.Sample
     device: Mapping[str, Any]
     environment: Mapping[str, Any]
     device_samples: list[list[Any]] = field(default_factory=list)  # variant, process, call, seconds on the device
+    machine: Mapping[str, Any] = field(default_factory=dict)  # results.machine.Machine as a dict
     work: Mapping[str, float] | None = None
     stopped: str = ""  # why sampling ended
     warnings: list[str] = field(default_factory=list)

@@ -1,44 +1,124 @@
-"""Samples: raw samples by variant and process, without the noisy rounds, and paired with the baseline's."""
+"""Samples: what variants took in every process, in order, and what the machine was like meanwhile."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.results.statistics import Groups
+from harness.results.machine import Machine
+from harness.results.statistics import MINIMUM_PROCESSES, Groups
 
-NOISY_ROUND = 1.2  # a round is noisy in which the control takes longer than this times its fastest fifth
+STARVED, SLOWED, QUIET = 0, 1, 2  # conditions: threads waited for a core; they did not; and the machine was at its best
+CONDITIONS = ("starved", "slowed", "quiet")
+QUIET_SPEED = 1.1  # a round is quiet whose yardstick takes at most so many times the machine's best
+WAITED = 0.02  # of a block's time, that its threads may have waited for a core
+FEW = 3  # rounds of a process that say what it usually takes; fewer if it has no more
+
+Row = Sequence  # of samples, as results.json holds them: variant and process first
 
 
-def by_process(samples: Sequence[Sequence], names: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Each variant's seconds per call in every process, in the order in which they were taken.
+class Samples:
+    """Samples of variants by process; those of one process have the same order, so that they can be paired.
 
-    `samples` are rows that begin with the variant's name and the process and end with the seconds per call.
+    `seconds` are those per call, `conditions` of the same form say what the machine was like; without them it was
+    quiet throughout. Of the samples of a variant, or of two that were taken in the same rounds, those in the best
+    condition count that enough processes have seen: which they are depends on the machine, not on what they took.
     """
-    processes = sorted({sample[1] for sample in samples})
+
+    def __init__(self, seconds: Mapping[str, Groups], conditions: Mapping[str, Groups] | None = None):
+        self.seconds = seconds
+        self._conditions = conditions or {
+            name: [np.full(len(group), QUIET) for group in groups] for name, groups in seconds.items()
+        }
+
+    @classmethod
+    def of_latencies(cls, rows: Sequence[Row], names: Sequence[str], machine: Machine) -> Samples:
+        """Samples of rows of (variant, process, round, calls, seconds, yardstick, waited)."""
+        seconds = _by_process(rows, names, 4)
+        if not rows or len(rows[0]) <= 6:  # of an earlier version, which did not look at the machine
+            return cls(seconds)
+        yardsticks: dict[tuple[int, int], float] = {}
+        for _, process, number, _, _, yardstick, _ in rows:
+            key = process, number
+            yardsticks[key] = min(yardstick, yardsticks.get(key, yardstick))
+        limit = QUIET_SPEED * machine.best_s
+        speeds = _by_process(
+            [(*row[:2], QUIET if yardsticks[row[1], row[2]] <= limit else SLOWED) for row in rows], names
+        )
+        waited = _by_process([(*row[:2], machine.shared and row[6] > WAITED * row[4]) for row in rows], names)
+        conditions = {
+            name: [np.where(starved, STARVED, speed) for starved, speed in zip(waited[name], speeds[name], strict=True)]
+            for name in names
+        }
+        return cls(seconds, conditions)
+
+    @classmethod
+    def of_device_times(cls, rows: Sequence[Row], names: Sequence[str]) -> Samples:
+        """Samples of rows of (variant, process, call, seconds)."""
+        return cls(_by_process(rows, names))
+
+    def condition(self, *names: str) -> int:
+        """The best condition in which enough processes have sampled all of `names` in the same rounds."""
+        together = self._together(*names)
+        return next(
+            (condition for condition in (QUIET, SLOWED) if _enough([group >= condition for group in together])), STARVED
+        )
+
+    def conditions(self, rows: Sequence[Row]) -> list[int]:
+        """The conditions of rows of these samples, in the order in which they were given."""
+        processes = {process: index for index, process in enumerate(sorted({row[1] for row in rows}))}
+        reached: Counter[tuple[str, int]] = Counter()
+        found = []
+        for row in rows:
+            key = row[0], processes[row[1]]
+            found.append(int(self._conditions[key[0]][key[1]][reached[key]]))
+            reached[key] += 1
+        return found
+
+    def of(self, name: str) -> list[np.ndarray]:
+        """A variant's samples by process, in its best condition; of those processes that have enough of them."""
+        return self._selected(self.seconds[name], name)
+
+    def paired(self, baseline: str, other: str) -> list[np.ndarray]:
+        """Ratios baseline / other by process, pair by pair, in the best condition of both."""
+        if baseline == other:
+            return [np.ones(len(group)) for group in self.of(baseline)]
+        pairs = zip(self.seconds[baseline], self.seconds[other], strict=True)
+        return self._selected([b[: len(o)] / o[: len(b)] for b, o in pairs], baseline, other)
+
+    def share(self, name: str, condition: int) -> float:
+        """The share of a variant's samples that are in this condition or a better one."""
+        found = np.concatenate([*self._conditions[name], np.array([])])
+        return float(np.mean(found >= condition)) if len(found) else 0.0
+
+    def _together(self, *names: str) -> list[np.ndarray]:
+        """The worst condition among `names`, by process and round."""
+        groups = zip(*(self._conditions[name] for name in names), strict=True)
+        return [np.min([each[: min(map(len, group))] for each in group], axis=0) for group in groups]
+
+    def _selected(self, groups: Groups, *names: str) -> list[np.ndarray]:
+        masks = [group >= self.condition(*names) for group in self._together(*names)]
+        return [group[mask] if _several(mask) else group[:0] for group, mask in zip(groups, masks, strict=True)]
+
+
+def _by_process(rows: Sequence[Row], names: Sequence[str], value: int = -1) -> dict[str, list[np.ndarray]]:
+    """A column of the rows, by variant and process, in the order of the rows."""
+    processes = sorted({row[1] for row in rows})
     collected: dict[tuple[str, int], list[float]] = {(name, process): [] for name in names for process in processes}
-    for name, process, *_, seconds in samples:
-        collected[name, process].append(seconds)
+    for row in rows:
+        collected[row[0], row[1]].append(row[value])
     return {name: [np.array(collected[name, process]) for process in processes] for name in names}
 
 
-def without_noisy_rounds(seconds: Mapping[str, Groups], control: str) -> dict[str, list[np.ndarray]]:
-    """Seconds per call by process, without the rounds in which the machine was busy with something else.
-
-    `control` names the baseline timed a second time. Nothing is compared with it, so selecting rounds by it favours
-    no variant. A round is kept if the control took at most NOISY_ROUND times the 20th percentile of its process;
-    a process in which the control has no samples keeps all rounds.
-    """
-    selected: dict[str, list[np.ndarray]] = {name: [] for name in seconds}
-    for process, reference in enumerate(seconds[control]):
-        quiet = reference <= NOISY_ROUND * np.percentile(reference, 20) if len(reference) else np.array([], bool)
-        for name, groups in seconds.items():
-            group = groups[process]
-            selected[name].append(group[: len(quiet)][quiet[: len(group)]] if len(reference) else group)
-    return selected
+def _several(mask: np.ndarray) -> bool:
+    """Whether so many of a process's rounds are chosen that they say what it usually takes."""
+    return bool(len(mask)) and int(mask.sum()) >= min(FEW, len(mask))
 
 
-def paired(baseline: Groups, other: Groups) -> list[np.ndarray]:
-    """Ratios baseline / other, paired round by round in each process that has samples of both."""
-    return [b[: len(o)] / o[: len(b)] for b, o in zip(baseline, other, strict=True) if len(b) and len(o)]
+def _enough(masks: Sequence[np.ndarray]) -> bool:
+    """Whether enough processes have several rounds chosen: half of them, and no fewer than a claim needs."""
+    measured = sum(map(bool, map(len, masks)))
+    needed = max(-(-measured // 2), min(MINIMUM_PROCESSES, measured))
+    return measured > 0 and sum(map(_several, masks)) >= needed

@@ -1,23 +1,17 @@
-"""Estimates, confidence intervals, the stopping rule and verdicts, from raw samples.
+"""Estimates, confidence intervals and verdicts, from raw samples.
 
 One process is one sample. Samples of the same process share its memory layout, its compiled code and the state of the
 machine, so their scatter says little about the next process (Kalibera and Jones 2013). A process therefore contributes
 one number, the median of its logarithms, and intervals come from the scatter between processes.
 
-Intervals are Student's t of a trimmed mean (Tukey and McLaughlin 1963; Yuen 1974). Sampling stops when they are narrow
-enough, which selects the runs whose processes agree by accident: at a nominal 95 %, an interval that ignores this
-covers the truth in 90 % of runs. `StoppingRule` corrects for it; benchmarks/coverage.py simulates the whole procedure.
+Intervals are Student's t of a trimmed mean (Tukey and McLaughlin 1963; Yuen 1974). What they are worth where sampling
+stopped for what was seen is the matter of harness.results.stopping.
 
 References
 ----------
-- Anscombe, "Sequential estimation", J. R. Stat. Soc. B 15, 1953.
-- Chow and Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", Ann. Math.
-  Stat. 36, 1965.
 - Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
-- O'Brien and Fleming, "A multiple testing procedure for clinical trials", Biometrics 35, 1979.
 - Šidák, "Rectangular confidence regions for the means of multivariate normal distributions", J. Am. Stat. Assoc. 62,
   1967.
-- Singham and Schruben, "Finite-sample performance of absolute precision stopping rules", INFORMS J. Comput. 24, 2012.
 - Tukey and McLaughlin, "Less vulnerable confidence and significance procedures for location based on a single sample:
   trimming/Winsorization 1", Sankhyā A 25, 1963.
 - Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61, 1974.
@@ -31,18 +25,13 @@ from functools import cache
 
 import numpy as np
 
-from harness.configuration.settings import LatencySettings
-
 TRIMMED = 0.125  # share of the processes dropped at each end: none of fewer than eight
-STOPPING_CORRECTION = 0.5  # relative widening of an interval that ends the sampling after many processes
-FIRST_LOOK = 0.5  # share of the precision that the minimum number of processes has to reach
 EQUIVALENT = 0.05  # relative difference that is never more than "same", however noisy the machine
 MINIMUM_PROCESSES = 2  # for a claim: fewer say nothing about the scatter between processes
 RESAMPLES = 999  # of the bootstrap
 SPEEDUP_VERDICTS = {"above": "faster", "below": "slower", "equal": "same", "unclear": "unclear"}
 
 Groups = Sequence[np.ndarray]  # positive values of each process: seconds per call, or ratios of them
-Ratios = Sequence[Groups]  # of several variants
 
 
 @dataclass(frozen=True)
@@ -100,107 +89,27 @@ def interval(groups: Groups, confidence: float) -> Interval:
     Empty groups are ignored. A single process gives a bootstrap over its samples, which shows their scatter and
     supports no claim. Raises ValueError if there are no samples.
     """
-    logs = _logs(groups)
+    logs = logarithms(groups)
     if len(logs) < MINIMUM_PROCESSES:
         bounds = _bootstrap(logs[0], confidence)
         return Interval(float(np.exp(np.median(logs[0]))), *np.exp(bounds).tolist())
-    return _around(*_estimate(logs, confidence))
+    return around(*estimate(logs, confidence))
 
 
-@dataclass(frozen=True)
-class StoppingRule:
-    """When to stop sampling, and the intervals of ratios that are valid in spite of it.
+def distances(centres: np.ndarray | float, floors: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """How far the logarithms of ratios lie beyond the noise floor, and how far within what makes them the same."""
+    size = np.abs(centres)
+    return size - np.log1p(floors), np.log1p(np.minimum(floors, EQUIVALENT)) - size
 
-    Stopping at a narrow interval favours samples that agree by accident (Anscombe 1953, Chow and Robbins 1965), and
-    with few samples coverage is lost (Singham and Schruben 2012). Two things restore it:
 
-    - the minimum number of processes has to do better than later ones, since the fewer there are the more often they
-      agree by accident: FIRST_LOOK times the precision (strict early looks are due to O'Brien and Fleming 1979);
-    - after n processes, more than the minimum, intervals narrower than the precision are widened by the factor
-      1 + STOPPING_CORRECTION * (1 - minimum / n) / comparisons ** 2: selection grows with the number of looks, and
-      falls with the number of ratios, since sampling goes on for the widest. An interval is not widened beyond the
-      precision, which it has to be below for sampling to stop, so that runs that end otherwise keep theirs.
+def noise_floor(control: Groups, min_effect: float) -> float:
+    """The smallest relative difference that may be claimed: `min_effect`, or what the A/A control differs by.
 
-    Both constants were found by simulation: with the default settings a single ratio is covered in 94.2 to 96.5 % of
-    runs at a nominal 95 %, for effects of any standard deviation with normal and heavier tails.
-
-    `precision` is the relative half-width that every ratio has to reach; `seconds` the time for sampling; `confidence`
-    that with which all compared intervals hold jointly.
+    `control` holds the ratios, by process, of the baseline to itself under another name; there may be none.
     """
-
-    minimum: int
-    maximum: int
-    seconds: float
-    precision: float
-    confidence: float
-
-    @classmethod
-    def of(cls, settings: LatencySettings) -> StoppingRule:
-        """The rule that the configuration's section `latency` asks for."""
-        return cls(
-            settings.processes, settings.max_processes, settings.seconds, settings.precision, settings.confidence
-        )
-
-    def interval(self, ratios: Groups, comparisons: int) -> Interval:
-        """The interval of one of `comparisons` ratios; `ratios` holds the values of each process.
-
-        A single process gives a bootstrap, as in `interval`.
-        """
-        confidence = level(self.confidence, comparisons)
-        logs = _logs(ratios)
-        if len(logs) < MINIMUM_PROCESSES:
-            return interval(ratios, confidence)
-        centre, half_width = _estimate(logs, confidence)
-        return _around(centre, float(self.widened(half_width, len(logs), comparisons)))
-
-    def widened(self, half_widths: np.ndarray | float, processes: int, comparisons: int) -> np.ndarray:
-        """Logarithmic half-widths, of any shape, corrected for stopping after `processes`."""
-        half_widths = np.asarray(half_widths)
-        precision = np.arcsinh(self.precision)  # as a logarithmic half-width
-        factor = self._factor(processes, comparisons)
-        return np.maximum(half_widths, np.minimum(factor * half_widths, precision))
-
-    def precise(self, half_widths: np.ndarray | float, processes: int, comparisons: int) -> np.ndarray:
-        """Whether logarithmic half-widths, uncorrected and of any shape, suffice to stop after `processes`."""
-        share = FIRST_LOOK if processes <= self.minimum else 1.0
-        precision = share * np.arcsinh(self.precision)
-        return self._factor(processes, comparisons) * np.asarray(half_widths) <= precision
-
-    def reason(self, clocks: Sequence[Ratios], complete: int, elapsed: float) -> str | None:
-        """Why to stop after `complete` processes and `elapsed` seconds of sampling; None if to go on.
-
-        `clocks` are ratios of latencies and of device times: for each variant that can be ranked and is not the
-        baseline, those of each process. The ratios of one clock hold jointly, and all of them have to be known.
-        """
-        if complete < self.minimum:
-            return None
-        measured = [[groups for groups in ratios if any(map(len, groups))] for ratios in clocks]
-        compared = [(groups, len(ratios)) for ratios in measured for groups in ratios]
-        if not compared:
-            return "nothing to compare"
-        width = max(self.interval(*one).half_width for one in compared)
-        if all(self._known(*one) for one in compared):
-            return f"every ratio is known to ±{width:.1%}"
-        if complete >= self.maximum:
-            return f"latency.max_processes={complete} are spent; the widest interval is ±{width:.1%}"
-        if elapsed >= self.seconds:
-            return f"latency.seconds={self.seconds:g} are spent; the widest interval is ±{width:.1%}"
-        return None
-
-    def _known(self, groups: Groups, comparisons: int) -> bool:
-        logs = _logs(groups)
-        if len(logs) < MINIMUM_PROCESSES:
-            return False
-        _, half_width = _estimate(logs, level(self.confidence, comparisons))
-        return bool(self.precise(half_width, len(logs), comparisons))
-
-    def _factor(self, processes: int, comparisons: int) -> float:
-        return 1 + STOPPING_CORRECTION * max(1 - self.minimum / processes, 0) / max(comparisons, 1) ** 2
-
-
-def noise_floor(control: Interval, min_effect: float) -> float:
-    """The smallest relative difference that may be claimed: `min_effect`, or what the A/A control differs by."""
-    return float(np.exp(max(abs(np.log(control.value)), np.log1p(min_effect)))) - 1
+    medians = [np.median(np.log(group)) for group in control if len(group)]
+    difference = abs(float(trimmed_mean(np.array(medians))[0])) if len(medians) > 1 else abs(sum(medians))
+    return float(np.exp(max(difference, np.log1p(min_effect)))) - 1
 
 
 def position(ratio: Interval, floor: float) -> str:
@@ -223,14 +132,14 @@ def verdict(speedup: Interval, floor: float, processes: int) -> str:
     return SPEEDUP_VERDICTS[position(speedup, floor)]
 
 
-def _logs(groups: Groups) -> list[np.ndarray]:
+def logarithms(groups: Groups) -> list[np.ndarray]:
     logs = [np.log(group) for group in groups if len(group)]
     if not logs:
         raise ValueError("an interval needs at least one sample")
     return logs
 
 
-def _estimate(logs: Groups, confidence: float) -> tuple[float, float]:
+def estimate(logs: Groups, confidence: float) -> tuple[float, float]:
     """Centre and half-width, in logarithms, of the interval over at least two processes.
 
     The half-width is at least one standard error of the process medians as known from within processes: medians that
@@ -254,7 +163,7 @@ def _interquartile_range(values: np.ndarray) -> float:
     return float(high - low)
 
 
-def _around(centre: float, half_width: float) -> Interval:
+def around(centre: float, half_width: float) -> Interval:
     return Interval(*np.exp([centre, centre - half_width, centre + half_width]).tolist())
 
 

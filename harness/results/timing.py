@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.results import samples, statistics
+from harness.results import statistics
 from harness.results.measurement import CONTROL
-from harness.results.statistics import Groups, Interval, StoppingRule
+from harness.results.samples import CONDITIONS, QUIET, STARVED, Samples
+from harness.results.statistics import Interval
+from harness.results.stopping import StoppingRule
 
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
@@ -20,20 +21,12 @@ if TYPE_CHECKING:
 class Clock:
     """What the variants of a case were timed by, the host's clock or the device's, and what their timings share.
 
-    `seconds` are those per call, by variant and process, `(control)` among them; `every_round` are the same with the
-    noisy rounds, for the noise floor. No variant is ranked whose call takes less than `shortest` seconds.
+    No variant is ranked whose call takes less than `shortest` seconds.
     """
 
-    def __init__(
-        self,
-        comparison: Comparison,
-        seconds: Mapping[str, Groups],
-        every_round: Mapping[str, Groups],
-        shortest: float = 0.0,
-    ):
+    def __init__(self, comparison: Comparison, samples: Samples, shortest: float = 0.0):
         self.comparison = comparison
-        self.seconds = seconds
-        self.every_round = every_round
+        self.samples = samples
         self.shortest = shortest
 
     @cached_property
@@ -57,9 +50,7 @@ class Clock:
         settings = self.comparison.settings
         if not self.baseline.entry.comparable or not self.baseline.processes:
             return None
-        pairs = samples.paired(self.every_round[self.baseline.entry.name], self.every_round[CONTROL])
-        control = statistics.interval(pairs, settings.confidence) if pairs else Interval(1.0, 1.0, 1.0)
-        return statistics.noise_floor(control, settings.min_effect)
+        return statistics.noise_floor(self.samples.paired(self.baseline.entry.name, CONTROL), settings.min_effect)
 
 
 class Timing:
@@ -71,8 +62,8 @@ class Timing:
 
     @cached_property
     def processes(self) -> list[np.ndarray]:
-        """The seconds of each process that timed it, without the noisy rounds."""
-        return [group for group in self.clock.seconds[self.entry.name] if len(group)]
+        """The seconds that count of each process that timed it."""
+        return [group for group in self.clock.samples.of(self.entry.name) if len(group)]
 
     @property
     def samples(self) -> int:
@@ -91,7 +82,25 @@ class Timing:
         base = self.clock.baseline.entry
         if not base.comparable:
             return []
-        return samples.paired(self.clock.seconds[base.name], self.clock.seconds[self.entry.name])
+        pairs = self.clock.samples.paired(base.name, self.entry.name)
+        return [group for group in pairs if len(group)]
+
+    @property
+    def condition(self) -> str | None:
+        """What the machine was like for the samples that count; None if there are none."""
+        name = self.entry.name
+        return CONDITIONS[self.clock.samples.condition(name)] if self.processes else None
+
+    @property
+    def quiet_share(self) -> float | None:
+        """The share of all its samples for which the machine was quiet."""
+        return self.clock.samples.share(self.entry.name, QUIET) if self.processes else None
+
+    @cached_property
+    def starved(self) -> bool:
+        """Whether its threads, or the baseline's, lacked the cores that they use: its ratio says nothing of it."""
+        names = self.clock.baseline.entry.name, self.entry.name
+        return bool(self.pairs) and self.clock.samples.condition(*names) == STARVED
 
     @property
     def too_short(self) -> bool:
@@ -115,7 +124,12 @@ class Timing:
             return None
         if self is self.clock.baseline:
             return Interval(1.0, 1.0, 1.0)
-        return StoppingRule.of(self.clock.comparison.settings).interval(self.pairs, self.clock.comparisons)
+        return self.rule.interval(self.pairs, self.clock.comparisons)
+
+    @property
+    def rule(self) -> StoppingRule:
+        """That by which sampling ended."""
+        return StoppingRule.of(self.clock.comparison.settings)
 
     @cached_property
     def verdict(self) -> str | None:
@@ -127,4 +141,20 @@ class Timing:
         if not self.claimed:
             return None
         floor = self.clock.noise_floor
-        return "unclear" if floor is None else statistics.verdict(self.speedup, floor, len(self.pairs))
+        if floor is None or self.starved:
+            return "unclear"
+        return statistics.verdict(self.speedup, floor, len(self.pairs))
+
+    @cached_property
+    def clear_after(self) -> int | None:
+        """How many processes an unclear verdict would likely take to become clear; None if no number would do."""
+        floor = self.clock.noise_floor
+        if self.verdict != "unclear" or floor is None or self.starved:
+            return None
+        return self.rule.clear_after(self.pairs, self.clock.comparisons, floor)
+
+    @property
+    def clear_after_s(self) -> float | None:
+        """Seconds that these would sample."""
+        settings = self.clock.comparison.settings
+        return None if self.clear_after is None else self.clear_after * settings.seconds / settings.max_processes

@@ -20,6 +20,7 @@ TEXT, LATENCY, STACK = 0.14, 0.39, 0.69  # inches from a slot's top to what stan
 BAR = 0.24  # inches
 LEFT, BOTTOM = 1.15, 0.62  # inches for labels to the left of and below the axes
 LETTERS = 110  # of a label within a bar, that the axis's width has room for
+STARVED = "starved"  # the condition of a variant that lacked cores
 ROOM = 1.32  # the axis goes so far beyond the longest bar, for the number after it
 
 
@@ -61,8 +62,12 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
 
 
 def _scale(axes: Axes, rows: Sequence[Row], key: str) -> formatting.Unit:
-    """Makes the horizontal axis as long as the longest bar needs; returns its unit."""
-    longest = max(row[name] or 0.0 for row in rows for name in ("latency_us", key)) or 1.0
+    """Makes the horizontal axis as long as the longest bar needs; returns its unit.
+
+    The bar of a variant that lacked cores may be a thousand times too long: it ends at the edge, if there are others.
+    """
+    drawn = [row for row in rows if row["condition"] != STARVED] or rows
+    longest = max(row[name] or 0.0 for row in drawn for name in ("latency_us", key)) or 1.0
     unit = formatting.time_unit([longest])
     axes.set_xlim(0, ROOM * longest / unit.size)
     return unit
@@ -74,7 +79,8 @@ def _name(axes: Axes, y: float, row: Row) -> None:
     if row["verdict"] == "baseline":
         texts.append("baseline")
     elif row["speedup"] is not None:
-        texts.append(f"{formatting.speedup(row)} {row['verdict'] or ''}".rstrip())
+        lacked = ": lacked cores" if row["condition"] == STARVED else ""
+        texts.append(f"{formatting.speedup(row)} {row['verdict'] or ''}{lacked}".rstrip())
     if row["device_speedup"] is not None and row["device_verdict"] != "baseline":
         ratio = formatting.speedup(row, formatting.DEVICE)
         texts.append(f"{row['device'].upper()}: {ratio} {row['device_verdict'] or ''}".rstrip())
@@ -84,11 +90,17 @@ def _name(axes: Axes, y: float, row: Row) -> None:
 
 
 def _interval(axes: Axes, y: float, bounds: Sequence[float | None], text: str, unit: formatting.Unit) -> None:
-    """A text at the end of a bar, and the interval around it; `bounds` are the value and both bounds, in µs."""
+    """A text at the end of a bar, and the interval around it; `bounds` are the value and both bounds, in µs.
+
+    Of an interval that is wider than its value the text alone tells.
+    """
     value, low, high = (bound / unit.size if bound is not None else None for bound in bounds)
-    edge = axes.get_xlim()[1] / ROOM * 1.02  # an interval may be far wider than its chart
+    edge = _edge(axes)  # an interval may be far wider than its chart
     end, room = value or 0.0, "  "
-    if value is not None and low is not None and high is not None:
+    if end > edge:
+        axes.text(edge, y, f" → {text}", va="center", fontsize=10)
+        return
+    if value is not None and low is not None and high is not None and not formatting.wide(value, low, high):
         axes.errorbar(
             value, y, xerr=[[value - low], [max(min(high, edge) - value, 0)]], color="black", capsize=4,
             elinewidth=1.4, xuplims=False, xlolims=high > edge,
@@ -98,8 +110,13 @@ def _interval(axes: Axes, y: float, bounds: Sequence[float | None], text: str, u
     axes.text(end, y, f"{room}{text}", va="center", fontsize=10)
 
 
+def _edge(axes: Axes) -> float:
+    """Where bars end; the rest of the axis has room for the numbers after them."""
+    return float(axes.get_xlim()[1]) / ROOM * 1.02
+
+
 def _latency(axes: Axes, y: float, row: Row, unit: formatting.Unit) -> None:
-    axes.barh(y, row["latency_us"] / unit.size, BAR, color=style.LATENCY)
+    axes.barh(y, min(row["latency_us"] / unit.size, _edge(axes)), BAR, color=style.LATENCY)
     bounds = [row[name] for name in ("latency_us", "latency_lo_us", "latency_hi_us")]
     _interval(axes, y, bounds, formatting.latency(row, unit), unit)
 
@@ -123,7 +140,8 @@ def _stack(
         if name in fills:
             _segment(axes, y, reached, width, fills[name])
             short = style.operator(name).removeprefix("aten::")
-            if len(short) + 2 < LETTERS * width / axes.get_xlim()[1]:
+            fits = len(short) + 2 < LETTERS * width / axes.get_xlim()[1]
+            if fits and reached + width / 2 < _edge(axes):
                 style.inside(axes, reached + width / 2, y, short, fills[name])
             reached += width
     total = sum(costs.values())
@@ -136,6 +154,7 @@ def _stack(
 
 
 def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:
+    width = max(min(left + width, _edge(axes)) - left, 0.0)
     wide = width > style.SEPARATE * axes.get_xlim()[1]
     axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, **style.edge(fill, wide))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +27,15 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
     """Draws the rows of samples.csv, a panel for each row of comparison.csv."""
     rows = comparison.rows
     samples = comparison.samples
-    turns = _turns(samples)
+    rounds = _rounds(samples)
     timed = {row["variant"] for row in samples}
     panels = [PANEL if row["variant"] in timed else SHORT for row in rows]
     total = sum(panels) + BETWEEN * len(rows)
-    bottom = BOTTOM if turns else style.MARGIN
+    bottom = BOTTOM if rounds else style.MARGIN
     figure = Figure(figsize=(style.WIDTH, style.HEAD + total + bottom))
     legend = "latency samples in order, each the mean of a block of calls; line and band: latency and its interval; "
-    legend += "shaded: every other process"
-    style.heading(figure, comparison.title, legend if turns else "no variant was timed")
+    legend += "grey: the machine was not quiet"
+    style.heading(figure, comparison.title, legend if rounds else "no variant was timed")
     last = next((row for row in reversed(rows) if row["variant"] in timed), None)
     top = style.HEAD
     for row, height in zip(rows, panels, strict=True):
@@ -43,50 +43,44 @@ def draw(comparison: Comparison, folder: Path) -> Figure:
         axes = style.panel(figure, LEFT, top, 0.25, style.HEAD + total + bottom - top - height)
         own = [sample for sample in samples if sample["variant"] == row["variant"]]
         if own:
-            _panel(axes, row, own, turns)
+            _panel(axes, row, own, rounds)
         else:
             axes.axis("off")
             style.above(axes, row["variant"], f"{row['status']}: {row['reason']}", ok=False)
         top += height
         axes.tick_params(labelbottom=row is last)
-    if turns:
+    if rounds:
         figure.supxlabel("round, over all processes", fontsize=10.5)
     return figure
 
 
-def _turns(samples: Sequence[Row]) -> dict[int, tuple[int, int]]:
-    """Each process's first round on the common axis, and how many it has."""
-    turns = {}
-    reached = 0
-    for process in sorted({sample["process"] for sample in samples}):
-        rounds = 1 + max(sample["round"] for sample in samples if sample["process"] == process)
-        turns[process] = (reached, rounds)
-        reached += rounds
-    return turns
+def _rounds(samples: Sequence[Row]) -> dict[tuple[int, int], int]:
+    """The place of each round on the common axis, by its process and its number there: the order it was taken in."""
+    keys = dict.fromkeys((sample["process"], sample["round"]) for sample in samples)
+    return {key: place for place, key in enumerate(keys)}
 
 
-def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[int, int]]) -> None:
+def _panel(axes: Axes, row: Row, samples: Sequence[Row], rounds: Mapping[tuple[int, int], int]) -> None:
     unit = formatting.time_unit([row["latency_us"]])
-    x = np.array([turns[sample["process"]][0] + sample["round"] for sample in samples])
+    x = np.array([rounds[sample["process"], sample["round"]] for sample in samples])
     y = np.array([sample["latency_us"] for sample in samples]) / unit.size
+    quiet = np.array([sample["quiet"] for sample in samples])
     low, high = _limits(y)
-    for number, (start, rounds) in enumerate(turns.values()):
-        if number % 2:
-            axes.axvspan(start - 0.5, start + rounds - 0.5, color="#f2f2f2", zorder=0)
-    axes.axhspan(
-        row["latency_lo_us"] / unit.size, row["latency_hi_us"] / unit.size,
-        color="#D55E00", alpha=0.18, linewidth=0, zorder=1,
-    )  # fmt: skip
-    axes.axhline(row["latency_us"] / unit.size, color="#D55E00", linewidth=1.2, zorder=1)
+    value, lower, upper = (row[name] / unit.size for name in ("latency_us", "latency_lo_us", "latency_hi_us"))
+    wide = formatting.wide(value, lower, upper)
+    if not wide:
+        axes.axhspan(lower, upper, color="#D55E00", alpha=0.18, linewidth=0, zorder=1)
+    axes.axhline(value, color="#D55E00", linewidth=1.2, zorder=1)
     inside = (y >= low) & (y <= high)
-    axes.plot(
-        x[inside], y[inside], "o", color="#0072B2", markersize=2.6, markeredgewidth=0, alpha=0.75, zorder=2,
-        rasterized=len(x) > MANY,
-    )  # fmt: skip
+    for shown, colour in ((inside & ~quiet, style.FAINT), (inside & quiet, "#0072B2")):
+        axes.plot(
+            x[shown], y[shown], "o", color=colour, markersize=2.6, markeredgewidth=0, alpha=0.75, zorder=2,
+            rasterized=len(x) > MANY,
+        )  # fmt: skip
     above, below = y > high, y < low
     axes.plot(x[above], np.full(above.sum(), high), "^", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
     axes.plot(x[below], np.full(below.sum(), low), "v", color=style.PROBLEM, markersize=5, clip_on=False, zorder=3)
-    axes.set_xlim(-0.5, sum(rounds for _, rounds in turns.values()) - 0.5)
+    axes.set_xlim(-0.5, len(rounds) - 0.5)
     if y[inside].max() > WIDE * y[inside].min() > 0:
         axes.set_yscale("log")
         low, high = y[inside].min() / 1.3, high * 1.1
@@ -99,6 +93,8 @@ def _panel(axes: Axes, row: Row, samples: Sequence[Row], turns: dict[int, tuple[
     axes.set_ylabel(unit.name)
     text = f"{len(y):,} samples, {unit.number(float(y.min()) * unit.size)}"
     text += f" to {unit.text(float(y.max()) * unit.size)}"
+    if wide:
+        text += f", latency {formatting.latency(row)}"
     if above.any() or below.any():
         text += f", {above.sum() + below.sum():,} of them beyond this panel"
     style.above(axes, row["variant"], text)

@@ -22,6 +22,7 @@ PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what
 LEFT, BETWEEN = 0.95, 0.3
 FOOT = 0.16  # of a panel's height: where crosses stand for what has no result
 GOOD = ("ok", "degraded")
+STARVED = "starved"  # the condition of a variant that lacked cores
 ROOM = 1.5  # an interval may raise its axis to so many times the largest value
 WIDE = 8.0  # an axis whose largest value is so many times its smallest is logarithmic
 TICKS = 9  # with fewer values than this each has its tick
@@ -63,6 +64,7 @@ def draw(sweep: SweptRows, folder: Path) -> Figure | None:
                 panel.set_ylabel(f"{name}, {scale.unit.name}")
             panel.set_title(style.shorten(swept_keys.named(others, part), int(width * 13)), loc="left", fontsize=9.5)
     further = "; triangles: the interval goes on" if cut else ""
+    further += _in_words(rows, columns)
     further += "; panels for some values only, sweep.csv has all" if left_out else ""
     style.heading(
         figure, sweep.title, f"per call, with intervals; grey foot: failed, wrong, skipped or missing{further}"
@@ -84,11 +86,12 @@ class _Scale:
     @classmethod
     def of(cls, rows: Sequence[Row], column: str) -> _Scale:
         """Holds all values, and their intervals as far as these leave the values readable."""
-        good = [row for row in rows if row[column] and row["status"] in GOOD]
+        good = [row for row in rows if row[column] and row["status"] in GOOD and row["condition"] != STARVED]
         low = min((row[column] for row in good), default=1.0)
         high = max((row[column] for row in good), default=1.0)
         _, upper = _bounds(column)
-        high = max(high, min(max((row[upper] or 0.0 for row in good), default=0.0), ROOM * high))
+        drawn = max((row[upper] or 0.0 for row in good if not _wide(row, column)), default=0.0)
+        high = max(high, min(drawn, ROOM * high))
         unit = formatting.time_unit([high])
         low, high = low / unit.size, high / unit.size
         log = bool(low and high > WIDE * low)
@@ -109,6 +112,8 @@ def _lines(
     for number, name in enumerate(variants):
         own = sorted((row for row in rows if row["variant"] == name and swept.has(row)), key=swept.at)
         good = [row for row in own if row[column] and row["status"] in GOOD]
+        starved = [swept.at(row) for row in good if row["condition"] == STARVED]
+        good = [row for row in good if row["condition"] != STARVED]
         x = [swept.at(row) for row in good]
         look = style.point(number)
         panel.plot(
@@ -124,15 +129,25 @@ def _lines(
             markersize=11, markerfacecolor="none", color=look["color"],
         )  # fmt: skip
         bounds = _bounds(column)
+        wide = [row for row in good if _wide(row, column)]
+        panel.plot(
+            [swept.at(row) for row in wide], [row[column] / scale for row in wide], linestyle="",
+            **look | {"markerfacecolor": "white"}, markersize=5 if len(x) < 20 else 2.5,
+        )  # fmt: skip
         good = [row for row in good if None not in (row[bounds[0]], row[bounds[1]])]
+        panel.plot(
+            starved, [1] * len(starved), "^", transform=panel.get_xaxis_transform(), markersize=8,
+            color=look["color"], markerfacecolor="white", clip_on=False,
+        )  # fmt: skip
         if good:
             x = [swept.at(row) for row in good]
             lower, upper = ([row[bound] / scale for row in good] for bound in bounds)
-            beyond = [at for at, end in zip(x, upper, strict=True) if end > vertical.high]
-            below = [at for at, end in zip(x, lower, strict=True) if end < vertical.low]
+            drawn = [row not in wide for row in good]
+            beyond = [at for at, end, shown in zip(x, upper, drawn, strict=True) if shown and end > vertical.high]
+            below = [at for at, end, shown in zip(x, lower, drawn, strict=True) if shown and end < vertical.low]
             cut |= bool(beyond or below)
             lower = [max(value, vertical.low) for value in lower]  # nothing is below a logarithmic axis
-            panel.fill_between(x, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
+            panel.fill_between(x, lower, upper, where=drawn, color=look["color"], alpha=0.2, linewidth=0)
             for positions, height, marker in ((beyond, 1, "^"), (below, 0, "v")):
                 panel.plot(
                     positions, [height] * len(positions), marker, transform=panel.get_xaxis_transform(), markersize=6,
@@ -164,6 +179,29 @@ def _bounds(column: str) -> tuple[str, str]:
     """The columns of the bounds of a time's interval."""
     name = column.removesuffix("_us")
     return f"{name}_lo_us", f"{name}_hi_us"
+
+
+def _wide(row: Row, column: str) -> bool:
+    """Whether the interval of a time is wider than the time itself."""
+    value, low, high = (row[name] for name in (column, *_bounds(column)))
+    return None not in (low, high) and formatting.wide(value, low, high)
+
+
+def _in_words(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> str:
+    """What hollow marks mean, with the widest interval; empty if there are none."""
+    wide = [
+        (row[_bounds(column)[1]] / row[column], row, column)
+        for column, _ in columns
+        for row in rows
+        if row[column] and row["status"] in GOOD and row["condition"] != STARVED and _wide(row, column)
+    ]
+    lacked = any(row["condition"] == STARVED for row in rows)
+    text = "; at the top: lacked cores" if lacked else ""
+    if not wide:
+        return text
+    _, row, column = max(wide, key=lambda found: found[0])
+    low, high = (formatting.time(row[bound], significant=2) for bound in _bounds(column))
+    return f"{text}; hollow: interval wider than the figure, up to {low} to {high} ({row['variant']})"
 
 
 def _horizontal(panel: Axes, swept: SweptKey) -> None:
