@@ -15,7 +15,7 @@ from harness.measure import trace
 from harness.report.sweep_report import Job, SweepReport
 from harness.report.swept_keys import SweptRows
 from harness.results import columns
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 from harness.results.plan import Planned
 

@@ -17,7 +17,7 @@ from harness.devices import neuron_summary
 from harness.measure.observations import CompileCost
 from harness.report.tables import declared_tables
 from harness.results import columns, storage, sweeps
-from harness.results.columns import Column
+from harness.results.column import Column
 from harness.results.comparison import Comparison
 from harness.results.measurement import Measurement
 

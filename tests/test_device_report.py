@@ -14,7 +14,7 @@ from rich.console import Console
 from harness.report import causes, formatting, rendering, run_report, summary, sweep_report, tables
 from harness.report.charts import speedup_map
 from harness.report.swept_keys import SweptRows
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 
 ON_DEVICE = {"device": "neuron", "processes": 5, "noise_floor": 0.02, "operator_calls": 1, "self_cpu_us": 20.0}

@@ -273,7 +273,7 @@ def _restless(used: float) -> str:
     """A warning about processes that ran while they should have rested."""
     return (
         f"variants used {used:.2g} cores while another process was measuring: threads that they started go on after "
-        "their calls; let them end, or wait without running"
+        "their calls; end them, or let them wait without running"
     )
 
 

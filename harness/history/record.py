@@ -14,7 +14,7 @@ import numpy as np
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import CaseKey
 from harness.results import columns, conditions, storage
-from harness.results.columns import Column
+from harness.results.column import Column
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
 from harness.results.measurement import DEGRADED, OK

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from harness.report import formatting
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.entry import Entry
 
 NONE = (0.0, "")  # no part

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.results.columns import Column, Row
+from harness.results.column import Column, Row
 
 NOTHING = "n/a"
 WIDE = 0.5  # the half-width from which an interval is written by its bounds

@@ -25,7 +25,7 @@ from harness.measure.trees import flatten, tree_map
 from harness.report import drawing, page, rendering, run_report, summary
 from harness.report.tables import Table, comparison_table, operator_tables
 from harness.results import columns, comparison
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.storage import Document
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.measure.torch_private import GUARDS
 from harness.report import causes, formatting
 from harness.report.causes import Parts
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
 from harness.results.samples import SLOWED

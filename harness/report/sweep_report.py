@@ -15,7 +15,7 @@ from harness.report import drawing, formatting, page, rendering, swept_keys
 from harness.report.swept_keys import SweptRows
 from harness.report.tables import Table
 from harness.results import storage, sweeps
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.storage import Document
 from harness.results.sweeps import Sweep
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.results import columns
-from harness.results.columns import Row
+from harness.results.column import Row
 
 
 @dataclass(frozen=True)

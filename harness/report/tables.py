@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.report import formatting
 from harness.results import columns
-from harness.results.columns import Column, Row
+from harness.results.column import Column, Row
 from harness.results.comparison import Comparison
 
 FEW_OPERATORS = 12

@@ -10,7 +10,7 @@ from harness.configuration.operation import CaseKey
 from harness.configuration.settings import LatencySettings
 from harness.measure.observations import from_plain
 from harness.results import columns
-from harness.results.columns import Column, Row
+from harness.results.column import Column, Row
 from harness.results.entry import Entry
 from harness.results.machine import Machine
 from harness.results.measurement import CONTROL, Measurement

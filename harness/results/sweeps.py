@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.configuration.errors import CaseError, UsageError, one_line
 from harness.results import columns, plan, storage
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 from harness.results.measurement import DEGRADED, FAILED, WRONG
 from harness.results.plan import Plan, Planned

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from harness.report import formatting
 from harness.report.charts import style
 from harness.report.charts.style import Fill
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 
 SLOT, SHORT = 0.98, 0.38  # inches of height that a variant takes, and one that was not timed

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from harness.report import formatting
 from harness.report.charts import style
 from harness.results import roofline
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 
 HEIGHT = 5.0  # inches

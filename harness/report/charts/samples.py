@@ -12,7 +12,7 @@ from matplotlib.ticker import NullFormatter
 
 from harness.report import formatting
 from harness.report.charts import style
-from harness.results.columns import Row
+from harness.results.column import Row
 from harness.results.comparison import Comparison
 
 PANEL, BETWEEN, SHORT = 1.15, 0.34, 0.02  # inches: a variant's axes, the line above them, in place of axes

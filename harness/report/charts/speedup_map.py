@@ -15,7 +15,7 @@ from matplotlib.transforms import Affine2D
 from harness.report import formatting, swept_keys
 from harness.report.charts import style
 from harness.report.swept_keys import SweptKey, SweptRows
-from harness.results.columns import Row
+from harness.results.column import Row
 
 PANELS = 3  # below each other
 ABOVE, BELOW = 0.36, 0.58  # inches that are written above and below a panel

@@ -22,7 +22,7 @@ from harness.measure import torch_private
 from harness.report import formatting
 from harness.report.drawing import FORMATS
 from harness.results import storage
-from harness.results.columns import Row
+from harness.results.column import Row
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from harness.report import formatting, swept_keys
 from harness.report.charts import style
 from harness.report.swept_keys import SweptKey, SweptRows
-from harness.results.columns import Row
+from harness.results.column import Row
 
 PANELS = 3  # side by side
 PANEL, ABOVE, BELOW = 2.3, 0.36, 0.58  # inches: the height of a panel, and what is written above and below it
