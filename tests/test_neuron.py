@@ -272,9 +272,22 @@ def test_missing_device_time_is_empty_and_explained(
 
 def test_a_silent_fallback_degrades_its_own_row_alone(tmp_path: Path) -> None:
     """naive falls back; the fused variant, measured before and after it, does not. neuron-explorer hangs meanwhile."""
+    (tmp_path / "moved.py").write_text(
+        "import torch\n"
+        "def to_cpu(x, weight): return torch.rms_norm(x.cpu(), x.shape[-1:], weight.cpu(), 1e-6).to(x.device)\n"
+        "def to_numpy(x, weight):\n"
+        "    rows = x.cpu().float().numpy()\n"
+        "    rows = rows / ((rows**2).mean(-1, keepdims=True) + 1e-6) ** 0.5\n"
+        "    return torch.from_numpy(rows).to(x.device, x.dtype) * weight\n"
+        "def asks(x, weight):\n"
+        "    sizes = (x[0, :2] > 0).tolist()\n"
+        "    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6) if sizes else x\n"
+    )
+    moved = ("to_cpu", "to_numpy", "asks")
     ran = on_core(
-        "variants=[naive,fused,after]",
+        f"variants=[naive,fused,after,{','.join(moved)}]",
         "+op.variants.after.fn=variants.rmsnorm.fused",
+        *(f"+op.variants.{name}.fn=moved.{name}" for name in moved),
         "neuron.explorer_timeout_s=0.5",
         cwd=tmp_path,
         fallbacks=["rsqrt"],
@@ -286,7 +299,12 @@ def test_a_silent_fallback_degrades_its_own_row_alone(tmp_path: Path) -> None:
         "naive": "degraded",
         "fused": "ok",
         "after": "ok",
+        "to_cpu": "degraded",
+        "to_numpy": "degraded",
+        "asks": "ok",
     }
+    assert "operators there: aten::_to_copy, aten::pow" in ran.rows["to_cpu"]["reason"]
+    assert "computes on the CPU" in ran.rows["to_numpy"]["reason"]
     assert ran.rows["naive"]["reason"] == "fell back to the CPU: aten::rsqrt"
     assert ran.rows["naive"]["operator_calls"] == "5"
     assert float(ran.rows["fused"]["device_time_us"]) == pytest.approx(403.3, abs=0.001)

@@ -14,11 +14,12 @@ from harness.execution.messages import Send, Status, Warnings
 from harness.execution.turns import CHECK, Turns
 from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
+from harness.measure.host_work import HostWork
 from harness.measure.outputs import Outputs
 from harness.measure.subject import Subject
 from harness.measure.tensors import dtypes
 from harness.measure.validity import examine, reexamine
-from harness.results.measurement import WRONG
+from harness.results.measurement import DEGRADED, WRONG
 
 
 class Checking:
@@ -56,7 +57,8 @@ class Checking:
         """Compares a variant's outputs with the reference's, and tries how it treats its inputs and further calls."""
         variant = self._operation.variant(subject.name)
         seed = self._case.seed
-        call = partial(self._called, subject)
+        work = HostWork() if self._device.accelerator and variant.compile is None else None
+        call = partial(self._called, subject, work)
         finding = examine(
             subject, outputs, call, partial(self._data.inputs, seed), self._data.expected(seed), self._device
         )
@@ -68,6 +70,9 @@ class Checking:
         if finding.reason:
             self._send(Status(subject.name, WRONG, finding.reason))
             subject.refresh(self._data.inputs(seed))
+        on_host = work and work.reason()
+        if on_host:
+            self._send(Status(subject.name, DEGRADED, on_host))
 
     def again(self, subject: Subject) -> None:
         """Checks a variant on other contents in the same tensors."""
@@ -94,9 +99,9 @@ class Checking:
         warnings.append(operation_checks.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode))
         self._send(Warnings([warning for warning in warnings if warning]))
 
-    def _called(self, subject: Subject) -> Outputs:
+    def _called(self, subject: Subject, work: HostWork | None = None) -> Outputs:
         """The outputs of one call, after which global state is restored for the harness's own work."""
-        outputs = subject()
+        outputs = subject() if work is None else work.follow(subject)
         self._device.synchronize()
         self._turns.put_back(subject.name)
         return outputs
