@@ -10,8 +10,8 @@ from typing import Any
 from cli import PEAKS
 
 from harness.configuration.schema import parse
-from harness.execution.messages import Message, Task, Warnings
-from harness.execution.sampling import record
+from harness.execution.messages import Finish, Measure, Message, Task, Warnings
+from harness.execution.record import record
 from harness.results.measurement import Measurement
 
 # Timed for a moment: for tests that look at correctness
@@ -36,7 +36,9 @@ def measured(plain: Mapping[str, Any]) -> tuple[list[Measurement], list[str]]:
         if isinstance(message, Warnings):
             warnings.extend(message.lines)
 
+    told = iter([Measure(0.001), Finish()])
     torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as traces:
-        worker.run(Task(case, chosen, tuple(rows), 0, True, 0.001, Path(traces)), take, lambda name: None)
+        task = Task(case, chosen, tuple(rows), 0, True, 0.0, Path(traces))
+        worker.run(task, take, lambda name: None, lambda: next(told))
     return list(rows.values()), warnings

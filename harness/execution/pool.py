@@ -146,8 +146,9 @@ class Pool:
             member.seconds += max(measured.seconds, seconds)
             self._measured_s += measured.seconds
             self._others_cpu_s += measured.others_cpu_s
-            self._rested_s += measured.rested_s
-            self._rested_cpu_s += measured.rested_cpu_s
+            if measured.rested_s >= SLICE_S:  # in a shorter rest it has hardly sent its samples
+                self._rested_s += measured.rested_s
+                self._rested_cpu_s += measured.rested_cpu_s
 
     def _read(self, member: _Member, until: type[Message]) -> Message:
         """Reads what a process sends, up to such a message; one that ends before it is no longer of the pool."""
