@@ -9,6 +9,7 @@ and shown.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -42,8 +43,9 @@ TAILS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     ),
     "exponential": lambda rng, shape: rng.exponential(size=shape) - 1,
 }
-SHARED = 0.14  # standard deviation of the logarithms of a run's latencies
+SHARED = 0.14  # standard deviation of the logarithms of a run's latencies, which its variants share
 LOUD = 0.3  # what a loud hour adds to them; one run in ten begins one, and it holds for three more on average
+NOISE = {"loud": (SHARED, LOUD), "quiet": (0.05, 0.1)}  # two shared cores; and runs that wait for a quiet machine
 LATENCIES = {"naive": 20.0, "fused": 18.0, "compiled": 30.0}
 RATIOS = {"naive": 0.008, "fused": 0.011, "compiled": 0.02}  # standard deviations beside what is shared
 
@@ -94,15 +96,15 @@ def false_steps(series: int, rng: np.random.Generator) -> dict[str, Any]:
 def causes(series: int, rng: np.random.Generator) -> dict[str, Any]:
     """Histories of three cases in 60 runs, each with one planted change at a random run."""
     figures = {}
-    for name, plan in PLANTED.items():
+    for (machine, noise), (name, plan) in itertools.product(NOISE.items(), PLANTED.items()):
         counts = {"found": 0, "right": 0, "series with a change of ratio that was not planted": 0}
         for _ in range(series):
             place = int(rng.integers(8, 53))
-            made = history.of_runs(made_runs(rng, place, plan), [], 0, Settings(Path(), THRESHOLD, 0.99))
+            made = history.of_runs(made_runs(rng, place, plan, *noise), [], 0, Settings(Path(), THRESHOLD, 0.99))
             tally(made, place, plan, counts)
         found = counts["found"]
-        figures[name] = {key: count / series for key, count in counts.items() if key != "right"}
-        figures[name]["right of those found"] = counts["right"] / found if found else None
+        shares = {key: count / series for key, count in counts.items() if key != "right"}
+        figures[f"{machine}: {name}"] = shares | {"right of those found": counts["right"] / found if found else None}
     return figures
 
 
@@ -119,7 +121,7 @@ def tally(made: History, place: int, plan: dict[str, Any], counts: dict[str, int
     counts["series with a change of ratio that was not planted"] += bool(others)
 
 
-def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any]) -> list[Run]:
+def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any], scatter: float, louder: float) -> list[Run]:
     """60 runs of three cases, as if each had been read."""
     runs = []
     loud = False
@@ -129,9 +131,9 @@ def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any]) -> lis
         conditions = {"harness": "0.1", "torch": "2.13", "latency.cache": "warm", "host": "one"}
         conditions |= plan.get("conditions", {}) if late else {}
         speed = plan.get("machine", 1.0) if late else 1.0
-        speed *= plan.get("drift", 1.0) ** number * np.exp(LOUD * loud)
+        speed *= plan.get("drift", 1.0) ** number * np.exp(louder * loud)
         for case in range(3):
-            shared = speed * np.exp(SHARED * rng.standard_normal())
+            shared = speed * np.exp(scatter * rng.standard_normal())
             latency = {
                 name: us
                 * shared

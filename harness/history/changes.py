@@ -17,6 +17,7 @@ from harness.results.statistics import Interval
 
 STATUS = "status"  # the measure of a change of status
 NEAR = 1  # runs within which steps of two measures are one change
+PHASES = 2**0.5  # standard deviations by which loud hours beside a step move it further than noise of the same size
 ALIKE = 0.5  # of a change: by how much two variants may differ that changed alike
 
 
@@ -86,7 +87,8 @@ def _moves(group: Group, name: str, measure: str, threshold: float, confidence: 
     moves = []
     for start, place, end in zip(bounds, places, bounds[2:], strict=False):
         change = ratio(series.logs[start:place], series.logs[place:end], confidence)
-        within = steps.uncertainty(float(np.log(change.value)), steps.scatter(series.logs, correlated))
+        deviation = steps.scatter(series.logs, correlated) * (PHASES if correlated else 1)
+        within = steps.uncertainty(float(np.log(change.value)), deviation)
         at, before = int(series.places[place]), int(series.places[place - 1])
         moves.append(Change(group, name, measure, at, before, change, min(within, place - start, end - place)))
     return moves

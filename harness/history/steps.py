@@ -35,6 +35,7 @@ THRESHOLD = 5.3  # standard errors, of a series of USUAL runs or fewer
 USUAL = 60
 DOUBLING = 0.14  # what a series of twice as many adds to it
 CLIP = 3.0  # standard deviations
+STEADY = 2 * 2**0.5  # likewise, of differences that tell how runs correlate
 SHORTEST = 3  # runs on either side of a step
 FEWEST = 8  # runs of a series that is searched
 DECAY = 2**0.5  # of the lengths of intervals
@@ -67,12 +68,15 @@ def scatter(values: np.ndarray, correlated: bool = False) -> float:
     """
     if len(values) < 2:
         return 0.0
-    near = float(np.median(np.abs(np.diff(values))))
-    if not correlated or len(values) < FEWEST or not near:
-        return near / NORMAL
-    apart = float(np.median(np.abs(values[2:] - values[:-2])))
-    correlation = min(max((apart / near) ** 2 - 1, 0.0), MOST_CORRELATED)
-    return near / NORMAL * float(np.sqrt(1 + correlation)) / (1 - correlation)
+    near = np.abs(np.diff(values))
+    unit = float(np.median(near)) / NORMAL
+    if not correlated or len(values) < FEWEST or not unit:
+        return unit
+    apart = np.abs(values[2:] - values[:-2])
+    most = STEADY * unit  # a step is no correlation, and medians would leave too little to estimate it from
+    ratio = float(np.mean(np.minimum(apart, most) ** 2) / np.mean(np.minimum(near, most) ** 2))
+    correlation = min(max(ratio - 1, 0.0), MOST_CORRELATED)
+    return unit * float(np.sqrt(1 + correlation)) / (1 - correlation)
 
 
 def uncertainty(size: float, deviation: float) -> int:
