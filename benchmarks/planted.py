@@ -118,6 +118,15 @@ def many() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return nn.Sequential(*(Leaf() for _ in range(999))), (torch.randn(64, 64),)
 
 
+# Steps of seconds
+
+
+def heavy() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """Matrix products of 2 GFLOP each."""
+    layers = [nn.Sequential(nn.Linear(1024, 2048), nn.GELU(), nn.Linear(2048, 1024)) for _ in range(24)]
+    return nn.Sequential(*layers), (torch.randn(512, 1024),)
+
+
 # Wrong results, each in another way
 
 

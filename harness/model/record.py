@@ -41,6 +41,7 @@ from harness.model.watch import FUNCTION_SPAN, annotated, name_of, watched
 
 SECONDS = 0.2  # of steps: a short one is recorded several times
 MOST_STEPS = 10
+MOST_CALLS = 20_000  # in all of them, which take time and memory to read; two steps are recorded all the same
 OTHERWISE = (
     "its calls differ from step to step (control flow that depends on state or chance); those of one step are shown, "
     "and its functions are part of the modules that call them"
@@ -142,7 +143,8 @@ def record(
         arguments = Arguments()
         (first,) = _profile(call, device, grad, Path(temporary), arguments=arguments)
     with annotated(model):
-        profiles = _profile(call, device, grad, folder, SECONDS)
+        steps = min(MOST_STEPS, max(2, MOST_CALLS // (1 + len(seen.calls))))
+        profiles = _profile(call, device, grad, folder, steps)
     spans = [_span(event, int(event.name.removeprefix(MODULE_SPAN))) for event in first.annotations(MODULE_SPAN)]
     functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
     placed = [_placed(profile, seen.calls) for profile in profiles]
@@ -189,10 +191,10 @@ def _profile(
     device: Device,
     grad: bool,
     folder: Path,
-    seconds: float = 0.0,
+    steps: int = 1,
     arguments: Arguments | None = None,
 ) -> list[Profile]:
-    """The profile of each of some steps, as many as take so many seconds, or one; leaves its trace in `folder`.
+    """The profile of each of some steps, or of as many as take SECONDS; leaves its trace in `folder`.
 
     It holds the `arguments` of operators if these are wanted, which keeps their tensors in memory until it ends: every
     allocation is then a new one, and slow.
@@ -202,11 +204,11 @@ def _profile(
     options["record_shapes"] = arguments is not None
     with torch.profiler.profile(activities=device.activities(), **options) as profile:
         start = perf_counter()
-        for _ in range(MOST_STEPS):
+        for _ in range(steps):
             with torch.set_grad_enabled(grad), no_garbage_collection(), record_function(trace.CALL):
                 call()
             device.synchronize()
-            if perf_counter() - start >= seconds:
+            if perf_counter() - start >= SECONDS:
                 break
     device.export(profile, folder)
     return Profile.of(trace.of_export(folder / trace.TRACE, None if arguments is None else arguments.see))

@@ -68,21 +68,21 @@ def with_values(value: Any, plain: Any) -> Any:
 def _contents(tensor: torch.Tensor) -> dict[str, Any]:
     if not tensor.numel() or tensor.dtype.is_complex:
         return {}
-    memory = storage(own(tensor)).cpu()
-    wide = tensor.double().cpu()
     floating = tensor.dtype.is_floating_point
-    mask = floating and (not bool(wide.isfinite().all()) or len(wide.flatten()[:4096].unique()) <= MASK_VALUES)
-    if (mask or not floating) and memory.numel() * memory.itemsize <= KEPT_BYTES:
-        data = memory.contiguous().view(torch.uint8).numpy().tobytes()
+    wide = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float() if floating else tensor.double()
+    low, high = (float(bound) for bound in wide.aminmax())
+    finite = math.isfinite(low) and math.isfinite(high)
+    mask = floating and (not finite or len(wide.flatten()[:4096].unique()) <= MASK_VALUES)
+    if (mask or not floating) and tensor.untyped_storage().nbytes() <= KEPT_BYTES:
+        data = storage(own(tensor)).cpu().contiguous().view(torch.uint8).numpy().tobytes()
         return {"values": base64.b64encode(zlib.compress(data)).decode(), "offset": int(tensor.storage_offset())}
-    wide = wide[wide.isfinite()]
-    if not wide.numel():
-        return {}
-    return {
-        "mean": float(wide.mean()),
-        "std": float(wide.std(correction=0)),
-        "range": [wide.min().item(), wide.max().item()],
-    }
+    if not finite:
+        wide = wide[wide.isfinite()]
+        if not wide.numel():
+            return {}
+        low, high = (float(bound) for bound in wide.aminmax())
+    std, mean = torch.std_mean(wide, correction=0)
+    return {"mean": float(mean), "std": float(std), "range": [low, high]}
 
 
 def drawn(plain: Any, dtype: torch.dtype, generator: torch.Generator) -> Any:
