@@ -108,7 +108,7 @@ def process(runs: int) -> dict[str, float]:
     from harness.configuration.settings import WorkerSettings
     from harness.devices.cpu import Cpu
     from harness.execution import sampling, worker
-    from harness.execution.messages import Broken, Died
+    from harness.execution.messages import Broken, Died, Done, Finish, Measure, Measured, Ready
     from harness.execution.process import Process
     from harness.results.measurement import CONTROL
 
@@ -123,23 +123,28 @@ def process(runs: int) -> dict[str, float]:
 
     with replaced(sampling, "Task", recorded):
         sweep(1, *BRIEF)
-    task = dataclasses.replace(tasks[0], seconds=0.05, traces=Path("traces").resolve())
+    task = dataclasses.replace(tasks[0], settling_s=0.0, traces=Path("traces").resolve())
+    told = (Measure(0.05), Finish())
 
     def fresh() -> None:
         child = Process(
             "harness.execution.worker:run",
             task,
-            [*task.variants, CONTROL],
+            [*task.variants, CONTROL, *task.case.operation.imported],
             [Cpu()],
             WorkerSettings(),
             Path("worker.log"),
         )
-        for message in child.messages():
-            assert not isinstance(message, (Died, Broken)), message
+        for order, until in zip((None, *told), (Ready, Measured, Done), strict=True):
+            if order is not None:
+                child.tell(order)
+            for message in child.messages(until):
+                assert not isinstance(message, (Died, Broken)), message
         child.end()
 
     def within() -> None:
-        worker.run(task, lambda message: None, lambda name: None)
+        orders = iter(told)
+        worker.run(task, lambda message: None, lambda name: None, lambda: next(orders))
 
     took: dict[Callable[[], None], list[float]] = {fresh: [], within: []}
     for _ in range(runs + 1):  # the first warms up

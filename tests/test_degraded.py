@@ -31,6 +31,7 @@ def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
     assert row["verdict"] == ""
 
 
+@pytest.mark.slow
 def test_what_dynamo_leaves_alone_is_not_compiled(tmp_path: Path) -> None:
     row = compiled(tmp_path, "adversarial_variants.never_compiles").rows["mine"]
     assert row["status"] == "degraded"
@@ -96,6 +97,7 @@ def test_many_compiled_variants_of_one_function_are_all_compiled(tmp_path: Path)
     assert {(ran.rows[name]["status"], ran.rows[name]["graphs"]) for name in names} == {("ok", "1")}
 
 
+@pytest.mark.slow
 def test_who_recompiles_is_the_one_degraded(tmp_path: Path) -> None:
     ran = run(
         "device=cpu",

@@ -43,8 +43,8 @@ def reason(command: str) -> str | None:
 
 
 def later(page: str, command: str) -> bool:
-    """Whether a command is left to the slow tests; of the README's own, those that run long or start many processes."""
-    long = ("hydra/launcher", "harness.model", ".solution=")
+    """Whether a command is left to the slow tests; of the README's own, those that run long or resemble another."""
+    long = ("hydra/launcher", "harness.model", ".solution=", "harness.doctor", "op=gelu", "op=softmax")
     return page != "README.md" or any(part in command for part in long)
 
 

@@ -86,6 +86,7 @@ def test_what_spoils_a_measurement_is_named(tmp_path: Path) -> None:
     assert [line.split(" ")[0] for line in lines(ran, "warn")] == ["neuron-ls", "neuron-explorer"]
 
 
+@pytest.mark.slow
 def test_the_stub_is_named_even_if_another_device_is_taken(tmp_path: Path) -> None:
     stub = neuroncore.stub_environment()
     ran = checked(of_package(stub, cwd=tmp_path, module="harness.doctor"), 0)

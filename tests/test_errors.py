@@ -192,8 +192,8 @@ def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
     [
         ("harness", ["--help"]),
         ("harness", ["device=cpu", "variants=[naive]", *QUICK]),
-        ("harness.list", ["device=cpu"]),
-        ("harness.doctor", ["device=cpu"]),
+        pytest.param("harness.list", ["device=cpu"], marks=pytest.mark.slow),
+        pytest.param("harness.doctor", ["device=cpu"], marks=pytest.mark.slow),
     ],
     ids=["help", "run", "list", "doctor"],
 )

@@ -533,6 +533,7 @@ def nets(folder: Path, more: str = "") -> list[str]:
     return [f"hydra.searchpath=[file://{folder / 'conf'}]", "op=nets", "mode=forward_backward", "dtype=float32"]
 
 
+@pytest.mark.slow
 def test_the_command_line_measures_modules_by_name(package: Path) -> None:
     eager = "+op.variants.compiled.compile.backend=aot_eager"  # spares the time to generate code
     ran = in_process(*nets(package, MORE_YAML), eager, "device=cpu", "profile.active=1", *QUICK, cwd=package)

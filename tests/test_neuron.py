@@ -175,6 +175,7 @@ def test_an_execution_on_two_physical_cores_counts_once(two_cores: Ran) -> None:
         assert len(call.executions) == CALLS[variant]
 
 
+@pytest.mark.slow
 def test_operators_that_the_runtime_joins_are_counted_as_they_ran(tmp_path: Path) -> None:
     """Six operators in three executions: nothing takes their numbers to be equal."""
     ran = on_core(OF_TORCH, cwd=tmp_path, join=2)
@@ -203,11 +204,12 @@ def test_gaps_are_what_fusion_removes(tmp_path: Path) -> None:
     assert strict_json(ran.folder / "traces" / "naive" / "trace.json")["traceEvents"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "wanted"),
     [
         ("rmsnorm", {"naive": 3 * 52.5 + 52.5 + 45 + 52.5, "fused": 52.5, "compiled": 52.5}),
-        pytest.param("softmax", {"fused": 52.0, "compiled": 52.5}, marks=pytest.mark.slow),
+        ("softmax", {"fused": 52.0, "compiled": 52.5}),
     ],
 )
 def test_the_table_of_third_party_figures(tmp_path: Path, op: str, wanted: dict[str, float]) -> None:
@@ -384,6 +386,7 @@ def test_a_device_that_cannot_be_measured_is_refused_in_one_line(
         assert text in ran.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stub", "xla"])
 def test_the_two_wrong_packages_are_distinguished(tmp_path: Path, name: str) -> None:
     variables = {"stub": neuroncore.stub_environment, "xla": neuroncore.xla_environment}[name]()

@@ -30,8 +30,9 @@ def test_a_graph_that_fails_is_a_failed_row(tmp_path: Path, fails: str, variable
     assert wanted[fails] in ran.rows["compiled"]["reason"]
 
 
-@pytest.mark.parametrize("fails", ["execution_fails", pytest.param("compile_fails", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("way", ["variable", pytest.param("option", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fails", ["execution_fails", "compile_fails"])
+@pytest.mark.parametrize("way", ["variable", "option"])
 def test_a_graph_that_is_allowed_to_run_eagerly_is_degraded_where_it_does(tmp_path: Path, fails: str, way: str) -> None:
     """The run is refused, unless its user insists; then what ran within the compiled region gives it away."""
     option = ["+op.variants.compiled.compile.options.fallback_execution=true"] if way == "option" else []

@@ -387,6 +387,7 @@ def test_a_device_that_does_not_open(core, switch, script, error):
     assert done.stdout.split() == {"busy": ["1"], "absent": ["0"], "broken": []}[switch]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "version", "imported"),
     [

@@ -111,7 +111,8 @@ def test_a_kernel_in_python_is_one_execution_of_its_cost(seen: dict[str, Any]) -
     assert seen["right"]
 
 
-@pytest.mark.parametrize("flow_ids", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("flow_ids", [True, False])
 def test_two_physical_cores_show_each_submission_twice(core: Any, tmp_path: Path, flow_ids: bool) -> None:
     rows = core(
         """

@@ -106,7 +106,8 @@ def test_a_kernel_s_fault_fails_its_row_and_wrong_ones_are_wrong(forward: Ran) -
     assert "NaN" in forward.rows["unwritten"]["reason"]
 
 
-@pytest.mark.parametrize("mode", ["forward_backward", pytest.param("backward", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["forward_backward", "backward"])
 def test_gradients_are_those_of_register_autograd(tmp_path: Path, mode: str) -> None:
     variants = named(
         kernel=KERNEL,
@@ -189,6 +190,7 @@ def test_the_library_s_kernels_are_right_line_by_line(tmp_path: Path) -> None:
 # Kernels of one's own
 
 
+@pytest.mark.slow
 def test_a_new_operation_with_a_kernel_runs_as_it_is_written(tmp_path: Path) -> None:
     written = in_process("my_op", "--nki", module="harness.new", cwd=tmp_path)
     assert written.status == 0, written.err

@@ -28,6 +28,7 @@ OPS = [name for name in options("op", []) if "/" not in name]
 COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in each mode
 # The other dtypes in the mode that checks the outputs and every gradient
 WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
+SHORTLY = (COMPILED, "float32")  # dtypes; the others are left to the slow tests
 
 
 @cache
@@ -62,7 +63,9 @@ def check(measurements: list[Measurement], mode: str, dtype: str, device: str) -
             assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
-@pytest.mark.parametrize(("mode", "dtype"), WAYS)
+@pytest.mark.parametrize(
+    ("mode", "dtype"), [pytest.param(*way, marks=[] if way[1] in SHORTLY else pytest.mark.slow) for way in WAYS]
+)
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
     measurements, warnings = measured(settings(op, mode, dtype, "cpu"))

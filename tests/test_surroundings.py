@@ -66,14 +66,13 @@ def test_variables_reach_the_worker_as_they_are_written(odd: Ran) -> None:
     assert str({"A": "true", "B": "1e5", "C": "1_000", "D": None, "E": None}) in log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "arguments", "closed", "left"),
     [
         ("harness", ["variants=[naive]", *ONE], "<&- >&- 2>&-", "*/results.json"),
-        pytest.param(
-            "harness", ["-m", "seed=1,2", "variants=[naive]", *ONE], "<&- >&-", "sweep.csv", marks=pytest.mark.slow
-        ),
-        pytest.param("harness.doctor", ["device=cpu"], "2>&-", "", marks=pytest.mark.slow),
+        ("harness", ["-m", "seed=1,2", "variants=[naive]", *ONE], "<&- >&-", "sweep.csv"),
+        ("harness.doctor", ["device=cpu"], "2>&-", ""),
     ],
     ids=["run", "sweep", "doctor"],
 )

@@ -113,6 +113,7 @@ def test_a_folder_takes_one_sweep(swept: Ran) -> None:
     assert f"resume={swept.folder}" in ran.error
 
 
+@pytest.mark.slow
 def test_a_folder_takes_either_a_run_or_a_sweep(tmp_path: Path) -> None:
     """Also one that was killed, which has left a log alone; nothing in the folder is changed."""
     sweep = ["-m", "dtype=float32,bfloat16", "hydra.sweep.dir=fixed"]
@@ -139,6 +140,7 @@ def test_a_case_that_is_measured_again_starts_in_an_empty_folder(copy: Path) -> 
     assert [case.missing for case in sweeps.read(copy).cases] == [None, "started, not finished", None, None]
 
 
+@pytest.mark.slow
 def test_two_mappings_of_one_key_are_both_in_each_case(tmp_path: Path) -> None:
     two = ["+op.variants={a: {fn: a.a}}", "+op.variants={b: {fn: b.b},c: {fn: c.c}}"]
     folders = [f"hydra.sweep.dir={name}" for name in ("both", "chosen", "last")]
@@ -170,6 +172,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     assert "file/sweep: cannot be written: Not a directory" in refusal
 
 
+@pytest.mark.slow
 def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Path) -> None:
     ran = in_process("sweep=shapes", "op.dims.hidden=32", "worker.threads=1,2", *TWO, cwd=tmp_path)
     assert ran.status == 0, ran.err

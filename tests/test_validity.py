@@ -164,6 +164,7 @@ def test_one_that_does_nothing_is_never_the_winner(tmp_path: Path) -> None:
     assert "n/a" in ran.out
 
 
+@pytest.mark.slow
 def test_bfloat16_at_a_longer_reduction(tmp_path: Path) -> None:
     ran = measure(
         tmp_path, "op.dims.rows=64", "op.dims.hidden=4096", "variants=[naive,fused,scaled]", *variants("scaled")
