@@ -57,8 +57,7 @@ class Checking:
         """Compares a variant's outputs with the reference's, and tries how it treats its inputs and further calls."""
         variant = self._operation.variant(subject.name)
         seed = self._case.seed
-        work = HostWork() if self._device.accelerator and variant.compile is None else None
-        call = partial(self._called, subject, work)
+        call = partial(self._called, subject)
         finding = examine(
             subject, outputs, call, partial(self._data.inputs, seed), self._data.expected(seed), self._device
         )
@@ -70,9 +69,6 @@ class Checking:
         if finding.reason:
             self._send(Status(subject.name, WRONG, finding.reason))
             subject.refresh(self._data.inputs(seed))
-        on_host = work and work.reason()
-        if on_host:
-            self._send(Status(subject.name, DEGRADED, on_host))
 
     def again(self, subject: Subject) -> None:
         """Checks a variant on other contents in the same tensors."""
@@ -82,6 +78,17 @@ class Checking:
             reason = reexamine(subject, partial(self._called, subject), self._data.inputs(seed), expected)
             if reason:
                 self._send(Status(subject.name, WRONG, reason))
+
+    def on_device(self, subject: Subject) -> None:
+        """Tries whether it is an accelerator that does a variant's work; one that compiles is not asked."""
+        if not self._device.accelerator or self._operation.variant(subject.name).compile is not None:
+            return
+        work = HostWork(self._device.torch_device())
+        work.follow(subject)
+        self._turns.put_back(subject.name)
+        reason = work.reason()
+        if reason:
+            self._send(Status(subject.name, DEGRADED, reason))
 
     def work(self, subjects: Sequence[Subject]) -> None:
         """Compares the declared work with what torch counts of those that are eager, and with the tensors."""
@@ -99,9 +106,9 @@ class Checking:
         warnings.append(operation_checks.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode))
         self._send(Warnings([warning for warning in warnings if warning]))
 
-    def _called(self, subject: Subject, work: HostWork | None = None) -> Outputs:
+    def _called(self, subject: Subject) -> Outputs:
         """The outputs of one call, after which global state is restored for the harness's own work."""
-        outputs = subject() if work is None else work.follow(subject)
+        outputs = subject()
         self._device.synchronize()
         self._turns.put_back(subject.name)
         return outputs

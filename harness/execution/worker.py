@@ -99,11 +99,13 @@ class _Worker:
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
+            slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
             for name in self._standing():
                 with self._step(name, CHECK):
                     self.checking.again(self.subjects[name])
+                    if name not in slow:
+                        self.checking.on_device(self.subjects[name])
             self.send(Warnings(self.device.limits()))
-            slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
         self.turns.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,31 +16,30 @@ HALF = 0.5  # of the elements that are returned: fewer are sizes, indices or con
 
 
 class HostWork(TorchDispatchMode):
-    """Follows a call's copies between the device and the CPU, and its operators on tensors of the CPU."""
+    """Follows a call's copies between `device` and the CPU, and its operators on tensors of the CPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         super().__init__()
+        self._device = device.type
         self._to_host = 0  # elements
         self._to_device = 0
         self._returned = 0
         self._operators: dict[str, None] = {}  # on the CPU, in the order of their first call
 
-    def follow(self, call: Callable[[], Outputs]) -> Outputs:
-        """The outputs of one call, which no compiler must have seen: it would notice, and compile anew."""
-        with self:
-            outputs = call()
-        self._returned = sum(output.numel() for output in outputs if isinstance(output, torch.Tensor))
-        return outputs
+    def follow(self, call: Callable[[], Outputs]) -> None:
+        """Follows one call. What compiles within it may refuse to be followed, and is let go."""
+        with contextlib.suppress(Exception, SystemExit), self:
+            self._returned = sum(output.numel() for output in call() if isinstance(output, torch.Tensor))
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
-        given = _sizes((args, kwargs))
+        on_device, on_host = self._elements((args, kwargs))
         outputs = func(*args, **(kwargs or {}))
-        made = _sizes(outputs)
-        if "cpu" in made and given.keys() - {"cpu"}:
-            self._to_host += made["cpu"]
-        elif "cpu" in given and made.keys() - {"cpu"}:
-            self._to_device += given["cpu"]
-        elif "cpu" in given and "cpu" in made and not func.is_view:
+        made_on_device, made_on_host = self._elements(outputs)
+        if on_device and made_on_host:
+            self._to_host += made_on_host
+        elif on_host and made_on_device:
+            self._to_device += on_host
+        elif on_host and made_on_host and not func.is_view:
             self._operators[func.name().partition(".")[0]] = None
         return outputs
 
@@ -50,11 +50,10 @@ class HostWork(TorchDispatchMode):
         operators = few(list(self._operators)) if self._operators else "none that torch sees"
         return f"computes on the CPU: copies its inputs there and its outputs back; operators there: {operators}"
 
-
-def _sizes(values: Any) -> dict[str, int]:
-    """Elements by type of device, of all tensors in a structure."""
-    sizes: dict[str, int] = {}
-    for value in tree_leaves(values):
-        if isinstance(value, torch.Tensor):
-            sizes[value.device.type] = sizes.get(value.device.type, 0) + value.numel()
-    return sizes
+    def _elements(self, values: Any) -> tuple[int, int]:
+        """How many the tensors in a structure have on the device, and on the CPU."""
+        sizes = {True: 0, False: 0}
+        for value in tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                sizes[value.device.type == self._device] += value.numel()
+        return sizes[True], sizes[False]

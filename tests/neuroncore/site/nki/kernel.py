@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .tensor import Buffer, Launch, NkiTensor, NkiValidationError, launched
 
@@ -62,7 +63,7 @@ class Kernel:
 
     @torch.no_grad()
     def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Runs it on copies in the host's own memory, where each of its lines costs less."""
+        """Runs it on copies in the host's own memory, where each of its lines costs less, and unseen by modes."""
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def copied(value: Any) -> Any:
@@ -70,13 +71,14 @@ class Kernel:
                 return value
             return copies.setdefault(id(value), (value, value.cpu()))[1]
 
-        outputs = self._interpret([*map(copied, args)], {key: copied(value) for key, value in kwargs.items()})
-        for value, copy in copies.values():
-            if copy._version:  # the kernel has written to it
-                value.copy_(copy)
-        if isinstance(outputs, tuple):
-            return tuple(output.to("neuron") for output in outputs)
-        return outputs.to("neuron")
+        with _disable_current_modes():
+            outputs = self._interpret([*map(copied, args)], {key: copied(value) for key, value in kwargs.items()})
+            for value, copy in copies.values():
+                if copy._version:  # the kernel has written to it
+                    value.copy_(copy)
+            if isinstance(outputs, tuple):
+                return tuple(output.to("neuron") for output in outputs)
+            return outputs.to("neuron")
 
     @torch.no_grad()
     def _interpret(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
