@@ -13,7 +13,7 @@ from cli import ROOT
 
 FOLDER = ROOT / "benchmarks"
 # Started by benchmarks with arguments of their own, or imported by them
-HELPERS = ("plain_script", "planted", "programs", "torch_benchmark", "workloads")
+HELPERS = ("plain_script", "planted", "programs", "recording", "torch_benchmark", "workloads")
 BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
 
 

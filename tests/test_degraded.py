@@ -39,6 +39,7 @@ def test_what_dynamo_leaves_alone_is_not_compiled(tmp_path: Path) -> None:
     assert row["graphs"] == "0"
 
 
+@pytest.mark.slow
 def test_a_dynamic_kernel_is_right_if_declared(tmp_path: Path) -> None:
     row = compiled(tmp_path, "variants.rmsnorm.naive", "+op.variants.mine.compile.dynamic=true").rows["mine"]
     assert row["status"] == "ok"

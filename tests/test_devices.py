@@ -185,6 +185,7 @@ def test_what_spoils_it_is_refused(stranger: Path) -> None:
     assert "device=fourth: FOURTH_SLOW=1: everything takes twice as long; unset it" in refused.error
 
 
+@pytest.mark.slow
 def test_the_doctor_knows_it(stranger: Path) -> None:
     ran = run(*ON_FOURTH, cwd=stranger, module="harness.doctor")
     assert ran.status == 0, ran.out + ran.err

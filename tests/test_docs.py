@@ -44,7 +44,16 @@ def reason(command: str) -> str | None:
 
 def later(page: str, command: str) -> bool:
     """Whether a command is left to the slow tests; of the README's own, those that run long or resemble another."""
-    long = ("hydra/launcher", "harness.model", ".solution=", "harness.doctor", "op=gelu", "op=softmax")
+    long = (
+        "hydra/launcher",
+        "harness.model",
+        ".solution=",
+        "harness.doctor",
+        "op=gelu",
+        "op=softmax",
+        "-m op=",
+        "my_package.fast",
+    )
     return page != "README.md" or any(part in command for part in long)
 
 

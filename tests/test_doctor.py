@@ -104,6 +104,7 @@ def test_the_older_package_is_distinguished_from_the_stub(tmp_path: Path) -> Non
     assert "install torch-neuronx 2.13 or later from AWS's own package index" in finding
 
 
+@pytest.mark.slow
 def test_the_cpu_and_a_compiler_that_is_switched_off(tmp_path: Path) -> None:
     spoilt = {"TORCH_COMPILE_DISABLE": "1", "CXX": "/bin/false"}
     ran = checked(run("device=cpu", cwd=tmp_path, module="harness.doctor", **spoilt), 1)

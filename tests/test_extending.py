@@ -48,6 +48,7 @@ def test_a_new_operation_runs_as_it_is_written(tmp_path: Path) -> None:
     assert "op.work" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_new_operation_is_right_in_every_mode_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -288,6 +289,7 @@ def test_hydra_of_the_caller_is_left_as_it_was(tmp_path: Path) -> None:
     assert directory().is_dir()
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

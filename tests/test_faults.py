@@ -195,6 +195,7 @@ def test_results_of_another_version_are_not_measured_over(again: Path) -> None:
     assert "001-bfloat16: results.json has schema_version 99" in ran.error
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_sweep_and_what_was_saved_stays_readable(again: Path) -> None:
     """A limit on the size of a file stands in for the disk."""
     folder = sweep_of(again)

@@ -147,6 +147,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     assert (ran.status, ran.error) == (2, "error: hydra.run.dir: file/run cannot be written: Not a directory")
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_taken_apart_as_it_was(tmp_path: Path) -> None:
     ran = model("model_zoo.compiled", "--hotspots", "--levels", cwd=tmp_path)
     assert ran.status == 0, ran.err
@@ -156,6 +157,7 @@ def test_a_compiled_model_is_taken_apart_as_it_was(tmp_path: Path) -> None:
     assert "blocks.*.norm" in [row["module"] for row in content["rows"]]
 
 
+@pytest.mark.slow
 def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:
     """The fused norm's one execution takes 403.3 µs there, any other operator's 390."""
     shutil.copy(model_zoo.__file__, tmp_path)
@@ -187,6 +189,7 @@ def found() -> HotSpots:
     )
 
 
+@pytest.mark.slow
 def test_a_notebook_gets_the_same(found: HotSpots) -> None:
     assert list(found.table.columns) == HOTSPOTS
     assert list(found.decisions.columns) == DECISIONS

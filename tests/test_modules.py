@@ -547,6 +547,7 @@ def test_the_command_line_measures_modules_by_name(package: Path) -> None:
     assert (counts["split"][1:], counts["net"]) == (["1", "0"], ["", "", ""])
 
 
+@pytest.mark.slow
 def test_modules_on_the_simulated_core(package: Path) -> None:
     ran = on_core(*nets(package), "profile.active=2", cwd=package, default_cost=1)
     assert ran.status == 0, ran.err

@@ -172,6 +172,7 @@ for kernel, inputs in (
 """
 
 
+@pytest.mark.slow
 def test_the_library_s_kernels_are_right_line_by_line(tmp_path: Path) -> None:
     """Short and odd tiles, all rows of one or two cores, all dtypes, and the shapes that they refuse."""
     variables = core(default_cost=1)
@@ -247,6 +248,7 @@ def test_torch_s_own_assertions_are_no_refusals() -> None:
 # Where there is no NKI
 
 
+@pytest.mark.slow
 def test_elsewhere_the_library_s_kernels_are_skipped_if_asked_for_and_left_out_if_not(
     main_job: Ran, tmp_path: Path
 ) -> None:

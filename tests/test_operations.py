@@ -28,7 +28,7 @@ OPS = [name for name in options("op", []) if "/" not in name]
 COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in each mode
 # The other dtypes in the mode that checks the outputs and every gradient
 WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
-SHORTLY = (COMPILED, "float32")  # dtypes; the others are left to the slow tests
+SHORTLY = [("forward", COMPILED), *(("forward_backward", dtype) for dtype in (COMPILED, "float32"))]
 
 
 @cache
@@ -64,7 +64,7 @@ def check(measurements: list[Measurement], mode: str, dtype: str, device: str) -
 
 
 @pytest.mark.parametrize(
-    ("mode", "dtype"), [pytest.param(*way, marks=[] if way[1] in SHORTLY else pytest.mark.slow) for way in WAYS]
+    ("mode", "dtype"), [pytest.param(*way, marks=[] if way in SHORTLY else pytest.mark.slow) for way in WAYS]
 )
 @pytest.mark.parametrize("op", OPS)
 def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:

@@ -464,9 +464,8 @@ def test_a_chart_that_hangs_is_ended(
     caplog.clear()
 
 
-@pytest.mark.parametrize(
-    "backend", ["bogus", pytest.param("module://matplotlib_inline.backend_inline", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["bogus", "module://matplotlib_inline.backend_inline"])
 def test_charts_need_no_backend(main_job: Ran, tmp_path: Path, backend: str) -> None:
     shutil.copy(main_job.folder / "results.json", tmp_path)
     ran = run(str(tmp_path), cwd=tmp_path, module="harness.report", MPLBACKEND=backend)

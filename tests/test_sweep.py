@@ -107,6 +107,7 @@ def test_resume_is_for_sweeps(tmp_path: Path) -> None:
     assert "add -m" in say(["resume=last", *TWO], tmp_path).refusal
 
 
+@pytest.mark.slow
 def test_a_folder_takes_one_sweep(swept: Ran) -> None:
     ran = run("-m", "dtype=float32,bfloat16", f"hydra.sweep.dir={swept.folder}", *TWO, cwd=swept.cwd)
     assert ran.status == 2

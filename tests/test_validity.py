@@ -173,6 +173,7 @@ def test_bfloat16_at_a_longer_reduction(tmp_path: Path) -> None:
     assert status == {"naive": "ok", "fused": "ok", "scaled": "wrong"}
 
 
+@pytest.mark.slow
 def test_a_graph_break_is_a_warning_of_its_row(tmp_path: Path) -> None:
     names = {"item": "item_in_the_middle", "broken": "break_in_the_middle", "strict": "break_in_the_middle"}
     ran = measure(
