@@ -354,6 +354,22 @@ def test_new_runs_are_judged_by_the_band_of_earlier_ones(steady: Path, tmp_path:
     assert "0 the same, 0 unclear, 3 new" in ran.out
 
 
+def test_a_run_that_lacked_cores_has_no_figures(steady: Path, tmp_path: Path) -> None:
+    starved = document(20, latencies(20, fused=1.5))
+    starved["machine"] = {"own_s": 8e-6, "others_cores": 1.5}
+    starved["samples"]["rows"] = [
+        [*row[:5], 8e-6, row[4] / 2 if row[0] == "fused" else 0.0] for row in starved["samples"]["rows"]
+    ]
+    write(tmp_path / "new", [starved])
+    ran = say(steady, "--new", "new", "--fail-on", "slower", cwd=tmp_path)
+    assert ran.status == 0, ran.out
+    (row,) = (line for line in ran.out.splitlines() if "fused" in line)
+    assert "unclear" in row and "its threads lacked" in row
+    (run,) = read(tmp_path / "new").runs
+    assert not run.results["fused"].figures
+    assert set(run.results["compiled"].figures) == {"relative", "latency_us"}
+
+
 HOSTILE = "<img src=x onerror=alert(1)>|`@everyone`\u202e\x07::error::" + "x" * 500
 
 

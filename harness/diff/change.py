@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from harness.results import statistics
 from harness.results.samples import STARVED, Samples
@@ -75,6 +75,8 @@ def ratio(old: Groups, new: Groups, confidence: float) -> Interval | None:
     before, after = _medians(old), _medians(new)
     if min(len(before), len(after)) < MINIMUM_PROCESSES:
         return None
+    from scipy import stats  # takes a second to import
+
     centre = float(statistics.trimmed_mean(after)[0] - statistics.trimmed_mean(before)[0])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # medians without any scatter, as a coarse clock gives
@@ -125,6 +127,8 @@ def minimum(groups: Groups, processes: int, samples: int) -> float:
 
 def _survival(ordered: np.ndarray, values: np.ndarray, samples: int) -> np.ndarray:
     """Probability that `samples` of a group, chosen without replacement, are all above each of the values."""
+    from scipy import stats
+
     above = len(ordered) - np.searchsorted(ordered, values, side="right")
     return stats.hypergeom.pmf(samples, len(ordered), above, samples)
 

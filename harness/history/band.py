@@ -110,6 +110,8 @@ def _judge(old: History, before: Group | None, new: Group, name: str, threshold:
     known = [measure for measure in measures if len(new.series(name, measure).places)]
     if name == new.baseline and others:
         return judgement(SAME, "the others are judged beside it")
+    if not known:
+        return judgement(UNCLEAR, "no time that counts: its threads lacked cores, or its call is too short")
     for measure in known:
         band, value, ratio = _band(old, before, new, name, measure, confidence)
         if band is not None and ratio is not None:
@@ -129,9 +131,9 @@ def _band(old: History, before: Group, new: Group, name: str, measure: str, conf
         return UNKNOWN
     middle, value = float(np.mean(earlier)), float(np.mean(now))
     error = float(np.std(earlier, ddof=1)) * np.sqrt(1 / len(now) + 1 / len(earlier))
-    from scipy import stats  # takes a second to import
+    from scipy import special  # takes a while to import
 
-    half = float(stats.t.ppf((1 + confidence) / 2, len(earlier) - 1)) * error
+    half = float(special.stdtrit(len(earlier) - 1, (1 + confidence) / 2)) * error  # the quantile of Student's t
     band = Interval(*np.exp([middle, middle - half, middle + half]).tolist())
     ratio = Interval(*np.exp([value - middle, value - middle - half, value - middle + half]).tolist())
     return band, float(np.exp(value)), ratio

@@ -157,7 +157,8 @@ def _setup(document: Document) -> list[Any]:
 
 
 def _run(document: Document) -> list[Any]:
-    entries = Comparison(document).entries.values()
+    comparison = Comparison(document)
+    entries = comparison.entries.values()
     if not document["samples"]["rows"] and any(entry.measurement.status in (OK, DEGRADED) for entry in entries):
         raise UsageError("holds no samples")
     figures = {entry.name: _figures(entry) for entry in entries}
@@ -172,7 +173,7 @@ def _run(document: Document) -> list[Any]:
         ]
         for entry in entries
     ]
-    yardstick = _positive((document.get("machine") or {}).get("own_s"))
+    yardstick = _positive(comparison.machine.own_s)
     identity = _text(commit["id"]) if commit else None
     return [*_time(document), identity, bool(commit.get("changed")), yardstick, results]
 
@@ -184,7 +185,8 @@ def _figures(entry: Entry) -> dict[str, Figure]:
     for measure, names in MEASURES.items():
         known: list[Column | None] = [columns.find(name) for name in names]
         value, low, high = (_positive(column.of(entry)) if column else None for column in known)
-        if value is None or (entry.host.too_short and measure in (RELATIVE, LATENCY)):
+        doubtful = entry.host.too_short or entry.host.starved  # the loop around it, or the wait for a core
+        if value is None or (doubtful and measure in (RELATIVE, LATENCY)):
             continue
         figure = (value, low, high)
         found[measure] = tuple(each and 1 / each for each in figure) if measure in RATIOS else figure

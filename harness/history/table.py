@@ -24,7 +24,7 @@ COLUMNS = {
     "case": "the case, with the settings that distinguish it from others of its op, dims, dtype, mode and device",
     "time": "when it was measured, in UTC; not before its commit",
     "commit": "of the repository in which the run was started",
-    "value": "in the unit of the measure; empty if the variant was not right, or not measured",
+    "value": "in the unit of the measure; empty if the variant was not right, was not measured, or lacked cores",
     "lo": "lower bound of its interval",
     "hi": "upper bound of its interval",
     "change": "at the first run of a new level: that over the level before, so that 1.1 is 10 % more; of `status` its "
