@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.configuration.errors import UsageError, unknown
 from harness.configuration.operation import CONTROL, RESERVED_DIMS, Function, Operation, Partial, Variant
+from harness.configuration.probes import probes
 
 if TYPE_CHECKING:
     from harness.configuration.schema import OpSettings
@@ -44,9 +45,13 @@ def operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operat
     if selected is not None:
         chosen = _selection(selected, names, op.baseline)
         variants = tuple(replace(variant, optional=False) for variant in variants if variant.name in chosen)
+    dims = {name: _dim(name, size) for name, size in op.dims.items()}
+    for name in op.vary or ():
+        if name not in dims:
+            raise unknown("op.vary", name, dims, "dims")
     return Operation(
         name=op.name,
-        dims={name: _dim(name, size) for name, size in op.dims.items()},
+        dims=dims,
         inputs=_function("op.inputs", op.inputs),
         reference=op.reference,
         work=op.work,
@@ -54,6 +59,8 @@ def operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operat
         variants=variants,
         tolerance=op.tolerance,
         index_dtype=op.index_dtype,
+        probes=probes(op.probes, dims),
+        vary=tuple(dims if op.vary is None else op.vary),
     )
 
 

@@ -17,6 +17,8 @@ from harness.configuration.errors import UsageError, nearest, one_line
 if TYPE_CHECKING:
     import torch
 
+    from harness.configuration.probes import Probe
+
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 INDEX_DTYPES = ("int32", "int64")
 MODES = ("forward", "backward", "forward_backward")
@@ -85,6 +87,8 @@ class Operation:
     variants: tuple[Variant, ...]
     tolerance: float = 1.0  # a factor on the allowed error, above 1 for long chains of roundings
     index_dtype: str | None = None  # of inputs that are indices, if it can be chosen
+    probes: tuple[Probe, ...] = ()  # further inputs by which variants are checked
+    vary: tuple[str, ...] = ()  # the dims that are checked at near sizes too
 
     def variant(self, name: str) -> Variant:
         """The variant called `name`."""

@@ -32,6 +32,8 @@ class OpSettings:
     modes: list[str] = field(default_factory=lambda: list(MODES), metadata=valid(choices=MODES))
     tolerance: float = setting(1.0, above=0)
     index_dtype: str | None = setting(None, choices=INDEX_DTYPES)
+    probes: dict[str, Any] | None = field(default_factory=dict)  # further inputs by which variants are checked
+    vary: list[str] | None = None  # the dims that are checked at near sizes too; null: all
     solution: Any = None  # of a problem: the function that makes a variant of a file
     shrink: int = setting(1, minimum=1)  # of a problem: what its larger sizes are divided by
 

@@ -80,6 +80,7 @@ class Device:
     accelerator = True  # has a clock and memory of its own, and runs asynchronously to the host
     alone = ""  # why no other run may measure meanwhile, if there is more to it than the host's load
     start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
+    builds_shapes = False  # an operator is built, for seconds, for each shape that it meets
     failures_linger = False  # what failed in a process may make the next operation of that process fail as well
     failed_compiles_cached = False  # so that one fails again after its cause is mended
     measures_peaks = False  # whether its peaks can be measured by timing products and copies

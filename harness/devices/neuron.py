@@ -67,6 +67,7 @@ class Neuron(Device):
     package = "torch_neuronx"
     alone = "one run at a time on an instance, whatever core it takes: cores that dispatch side by side slow each other"
     failed_compiles_cached = True
+    builds_shapes = True
     failures_linger = True  # a compile that failed leaves an error that the next operation raises
     start_method = "spawn"  # importing torch loads the runtime: a core must not be opened before a fork
     compile_caches = neuron_compiles.CACHES

@@ -90,6 +90,10 @@ class Checking:
         if reason:
             self._send(Status(subject.name, DEGRADED, reason))
 
+    def comparable(self, name: str) -> bool:
+        """Whether a variant's outputs can be compared, and were right when they were first."""
+        return name not in self._unchecked
+
     def work(self, subjects: Sequence[Subject]) -> None:
         """Compares the declared work with what torch counts of those that are eager, and with the tensors."""
         if self._work is None:

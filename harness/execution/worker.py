@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -18,6 +18,7 @@ from harness.execution.environment import of_process
 from harness.execution.messages import Measure, Receive, Send, Spoilt, Status, Task, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.time_slices import TimeSlices
+from harness.execution.trying import Trying
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
@@ -107,6 +108,7 @@ class _Worker:
                         self.checking.on_device(self.subjects[name])
             self.send(Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
+            self._try(slow)
         self.turns.close()
 
     def _standing(self) -> list[str]:
@@ -208,6 +210,15 @@ class _Worker:
             timed.append(self.control)
             self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
         return timed
+
+    def _try(self, slow: Set[str]) -> None:
+        """Calls the variants that are right so far, but for slow ones, on further inputs, and compares what they give."""
+        trying = Trying(self.case, self.device, self.data.inputs(self.case.seed), self.turns, self.send)
+        for name in self._standing():
+            if self.checking.comparable(name) and name not in slow:
+                with self._step(name, CHECK):
+                    trying.call(self.subjects[name])
+        trying.compare()
 
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from harness.configuration.errors import UsageError, one_line
@@ -9,7 +11,9 @@ from harness.configuration.operation import SEEDS, Case, Inputs, describe, make_
 from harness.measure.binding import bind_reference
 from harness.measure.modules import ModuleError
 from harness.measure.operation_checks import check_inputs
+from harness.measure.precision import upcast
 from harness.measure.reference import Expected, NotComparableError, expect
+from harness.measure.subject import Subject
 from harness.measure.tensors import intact, seal, unseal
 from harness.measure.trees import flatten, tree_map
 
@@ -17,8 +21,10 @@ from harness.measure.trees import flatten, tree_map
 class CaseData:
     """The inputs of a case's variants, and the outputs to compare theirs with."""
 
-    def __init__(self, case: Case):
+    def __init__(self, case: Case, change: Callable[[Inputs], Inputs] = lambda inputs: inputs):
+        """`change` is applied to what `op.inputs` makes."""
         self._case = case
+        self._change = change
         self._operation = case.operation
         self._dtype = getattr(torch, case.dtype)
         self._inputs: dict[int, Inputs] = {}
@@ -34,9 +40,20 @@ class CaseData:
             generator = torch.Generator(device="cpu").manual_seed(seed % SEEDS)
             inputs = make_inputs(self._operation, self._dtype, generator)
             check_inputs(self._operation, inputs, self._dtype)
-            self._inputs[seed] = tree_map(seal, inputs)
+            self._inputs[seed] = tree_map(seal, self._change(inputs))
         copies: Inputs = tree_map(unseal, self._inputs[seed])
         return copies
+
+    def defined(self, seed: int) -> bool:
+        """Whether `op.inputs` and the reference take the case's dims: neither raises."""
+        try:
+            inputs = self.inputs(seed)
+            bound = bind_reference(self._case, inputs)
+            exact = tree_map(upcast, inputs if isinstance(inputs, dict) else list(inputs))
+            Subject("reference", bound.function, exact, self._case.mode, seed, bound.state)()
+        except Exception:
+            return False
+        return True
 
     def expected(self, seed: int) -> Expected:
         """The reference's outputs for the inputs of a seed; evaluated once.

@@ -215,7 +215,7 @@ def _difference(
     worst = int(share.argmax())
     return error, (
         f"differs from the float64 reference: {_digits(left.flatten()[worst])} where "
-        f"{_digits(right.flatten()[worst])} is right, {error.allowed:.1f} times the error that rounding allows"
+        f"{_digits(right.flatten()[worst])} is right, {_times(error.allowed)} times the error that rounding allows"
     )
 
 
@@ -271,6 +271,10 @@ def _not_finite(left: torch.Tensor, unlike: torch.Tensor) -> str:
         if count:
             return f"{count} of {left.numel()} values {'are' if count > 1 else 'is'} {kind} where the reference is not"
     return f"{int(unlike.sum())} of {left.numel()} values are finite where the reference is not"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 1e4 else f"{ratio:.0e}"
 
 
 def _digits(value: torch.Tensor) -> str:

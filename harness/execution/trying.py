@@ -1,0 +1,124 @@
+"""Trying: the variants of a measuring process called on further inputs, and what they give compared when all have been.
+
+The reference's values are made after the last call, so that none is in the process while a variant runs there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.configuration.errors import UsageError, one_line
+from harness.configuration.operation import Case, Inputs
+from harness.devices.base import Device
+from harness.execution.messages import Note, Send, Status
+from harness.execution.turns import Turns
+from harness.measure import nki_kernel
+from harness.measure.binding import Bound, bind
+from harness.measure.correctness import Verdict, compare, snapshot
+from harness.measure.nki_kernel import UnsupportedError
+from harness.measure.outputs import Label, Outputs
+from harness.measure.subject import Subject
+from harness.measure.tensors import own
+from harness.measure.trees import tree_map
+from harness.measure.trials import Trial, trials
+from harness.results.measurement import FAILED, WRONG
+
+REFUSALS = (UnsupportedError, NotImplementedError)  # by which a variant says that it does not take its inputs
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a variant gave in a trial."""
+
+    variant: str
+    outputs: Outputs
+    labels: Sequence[Label]
+
+
+class Trying:
+    """The trials of one measuring process, which sends what they find."""
+
+    def __init__(self, case: Case, device: Device, inputs: Inputs, turns: Turns, send: Send):
+        self._case = case
+        self._device = device
+        self._turns = turns
+        self._send = send
+        self._seed = case.seed + 2  # contents that no variant has seen
+        with turns.key("op.inputs"):
+            self._trials = list(trials(case, inputs, reshaped=not device.builds_shapes))
+            for trial in self._trials:
+                trial.inputs(self._seed)
+        self._given: dict[Trial, list[_Given]] = {trial: [] for trial in self._trials}
+
+    def call(self, subject: Subject) -> None:
+        """Calls a variant on each trial's inputs, and keeps copies of what it gives.
+
+        What is compiled is called as such at the case's own sizes alone, lest it be compiled again: at others, the
+        function that it was compiled from. Where it raises it has a note, or fails if the probe is declared.
+        """
+        eager = self._eager(subject)
+        for trial in self._trials:
+            if trial.reshaped and eager is None:
+                continue
+            try:
+                self._given[trial].append(self._called(subject, eager, trial))
+            except REFUSALS as error:
+                self._send(Note(subject.name, f"does not take what it is given {trial.words}: {one_line(error)}"))
+            except UsageError:
+                raise
+            except Exception as error:
+                raised = f"raises {type(error).__name__} {trial.words}: {one_line(error)}"
+                if trial.declared:
+                    self._send(Status(subject.name, FAILED, raised))
+                    return
+                self._send(Note(subject.name, raised))
+                if self._device.failures_linger:
+                    return
+
+    def compare(self) -> None:
+        """Evaluates the reference for each trial, and sends who is wrong, and where most."""
+        found: dict[str, list[tuple[Trial, Verdict]]] = {}
+        baseline = self._case.baseline.name
+        for trial, given in self._given.items():
+            if not given:
+                continue
+            with self._turns.key("op.reference"):
+                expected = trial.expected(self._seed)
+            verdicts = {each.variant: compare(each.outputs, expected, each.labels) for each in given}
+            if not trial.declared and (baseline not in verdicts or verdicts[baseline].reason):
+                continue  # sizes that the operation does not take
+            for name, verdict in verdicts.items():
+                if verdict.reason:
+                    found.setdefault(name, []).append((trial, verdict))
+        for name, wrong in found.items():
+            trial, verdict = max(wrong, key=lambda each: each[1].error.allowed if each[1].error else float("inf"))
+            others = f", and in {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            self._send(Status(name, WRONG, f"wrong {trial.words}{others}: {verdict.reason}"))
+
+    def _called(self, subject: Subject, eager: Bound | None, trial: Trial) -> _Given:
+        variant = self._case.operation.variant(subject.name)
+        inputs = trial.inputs(self._seed)
+        if not trial.reshaped:
+            subject.refresh(inputs)
+        elif eager is not None:
+            device = self._device.torch_device()
+            inputs = tree_map(lambda value: own(value, with_gradient=True, device=device), inputs)
+            subject = Subject(subject.name, eager.function, inputs, self._case.mode, self._case.seed, eager.state)
+        with nki_kernel.first_call(variant, self._case.mode):
+            outputs = subject()
+            self._device.synchronize()
+        given = _Given(subject.name, snapshot(outputs), subject.labels)
+        self._turns.put_back(subject.name)
+        return given
+
+    def _eager(self, subject: Subject) -> Bound | None:
+        """What is called at other sizes; None if another variant is the same function, not compiled."""
+        variants = self._case.operation.variants
+        variant = self._case.operation.variant(subject.name)
+        if variant.compile is None:
+            return Bound(subject.function, subject.state)
+        plain = replace(variant, compile=None)
+        if any(replace(other, name=variant.name, optional=variant.optional) == plain for other in variants):
+            return None
+        return bind(plain, self._case, self._device, subject.inputs)
