@@ -12,7 +12,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
 SCHEME, GROUP = "problem", "op/"
-SUFFIXES = (".py",)
+SUFFIXES = (".py", ".json")
 
 
 class ProblemSource(ConfigSource):

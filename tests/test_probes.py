@@ -135,7 +135,7 @@ def test_sizes_that_the_reference_refuses_are_none() -> None:
 
 def test_large_cases_are_tried_at_smaller_sizes() -> None:
     reduced = trials._reduced(case("rmsnorm", "op.dims.rows=8192", "op.dims.hidden=4096"))
-    assert dict(reduced.operation.dims) == {"rows": 1024, "hidden": 2048}
+    assert dict(reduced.operation.dims) == {"rows": 256, "hidden": 512}
 
 
 def case(*overrides: str) -> Any:

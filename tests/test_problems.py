@@ -1,21 +1,27 @@
-"""Problems from elsewhere, run as they are: files of KernelBench's form."""
+"""Problems from elsewhere, run as they are: files of KernelBench's form, definitions of FlashInfer-Trace."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from cli import QUICK, in_process
 from in_process import say
 from measuring import SHORT, measured
 
 from harness.configuration import compose
-from harness.problems import kernelbench
+from harness.problems import flashinfer, kernelbench
 
 PROBLEMS = Path(__file__).parent / "problems"
 KERNELBENCH = sorted((PROBLEMS / "kernelbench").glob("*.py"))
 MATMUL = KERNELBENCH[0]
+TRACE = PROBLEMS / "flashinfer"
+DEFINITIONS = sorted(TRACE.glob("definitions/*/*.json"))
+RMSNORM = TRACE / "definitions" / "rmsnorm" / "rmsnorm_h256.json"
+SOLUTIONS = TRACE / "solutions" / "example"
 
 
 def composed(file: Path | str, *overrides: str) -> dict[str, Any]:
@@ -134,3 +140,121 @@ def test_sizes_of_a_file() -> None:
         "op",
     )
     assert kernelbench.sizes(tree) == {"n": 1536}
+
+
+# FlashInfer-Trace
+
+
+def solutions(definition: Path) -> dict[str, Path]:
+    """The solutions of a definition, by name."""
+    found = SOLUTIONS / definition.parent.name / definition.stem
+    return {file.stem: file for file in sorted(found.glob("*.json"))}
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda file: file.stem)
+def test_a_definition_of_flashinfer_is_an_operation(definition: Path) -> None:
+    """With its first workload and all its solutions: those that return, and those that are given their outputs."""
+    added = [f"+op.variants.{name}.solution={file}" for name, file in solutions(definition).items()]
+    dtype = flashinfer.definition(definition, "op").dtypes[0]
+    plain = composed(definition, f"dtype={dtype}", "op.shrink=4", *added)
+    rows, _ = measured(plain)
+    expected = dict.fromkeys(plain["op"]["variants"], "ok") | {"scaled": "wrong", "in_cuda": "skipped"}
+    assert {row.variant: (row.status, row.notes) for row in rows} == {
+        row.variant: (expected[row.variant], []) for row in rows
+    }, rows
+    assert {row.variant: row.reason for row in rows}.get("in_cuda") in (
+        None,
+        "its language is cuda; python and triton can be run",
+    )
+
+
+def test_workloads_are_chosen_by_their_uuid() -> None:
+    assert composed(RMSNORM)["op"]["dims"] == {"batch_size": 8, "hidden_size": 256}
+    plain = composed(f"{RMSNORM}:7d1f", "op.shrink=2")
+    assert plain["op"]["dims"] == {"batch_size": 32, "hidden_size": 256}  # a constant is not shrunk
+    assert plain["op"]["vary"] == ["batch_size"]
+    assert (plain["op"]["dtypes"], plain["op"]["modes"]) == (["bfloat16"], ["forward"])
+
+
+def test_results_in_the_schema_of_the_data_set(tmp_path: Path) -> None:
+    """A Trace for each solution that ran; the fields that its status asks for, and no others."""
+    added = [f"+op.variants.{name}.solution={file}" for name, file in solutions(RMSNORM).items()]
+    ran = in_process(f"op={RMSNORM}:7d1f", "device=cpu", "lock=none", *added, *QUICK, cwd=tmp_path)
+    assert ran.status == 1, ran.err
+    printed = in_process(str(ran.folder), module="harness.problems", cwd=tmp_path)
+    assert printed.status == 0, printed.err
+    traces = {trace["solution"]: trace for trace in map(json.loads, printed.out.splitlines())}
+    assert sorted(traces) == ["one_operator", "scaled"]
+    for trace in traces.values():
+        assert trace["definition"] == "rmsnorm_h256"
+        assert trace["workload"] == {
+            "uuid": "7d1f94c2-88a3-4a61-b1f4-52f2d9a4c302",
+            "axes": {"batch_size": 64},
+            "inputs": {"hidden_states": {"type": "random"}, "weight": {"type": "random"}},
+        }
+        assert trace["evaluation"]["environment"]["libs"]["torch"] == torch.__version__
+        assert trace["evaluation"]["environment"]["hardware"] and trace["evaluation"]["timestamp"]
+    passed, wrong = traces["one_operator"]["evaluation"], traces["scaled"]["evaluation"]
+    assert (passed["status"], wrong["status"]) == ("PASSED", "INCORRECT_NUMERICAL")
+    row = ran.rows["one_operator"]
+    assert passed["performance"]["latency_ms"] == pytest.approx(float(row["latency_us"]) / 1e3)
+    assert passed["performance"]["speedup_factor"] == pytest.approx(float(row["speedup"]))
+    assert passed["correctness"]["max_absolute_error"] == pytest.approx(float(row["max_error"]))
+    assert wrong["performance"] is None and wrong["correctness"]["max_relative_error"] > 0.05
+    assert "differs from the float64 reference" in wrong["log"]
+
+
+def test_inputs_from_a_file_keep_their_sizes(tmp_path: Path) -> None:
+    """As the data set stores them: safetensors beside the definition, or below the folder above it."""
+    safetensors = pytest.importorskip("safetensors.torch")
+    definition = tmp_path / "definitions" / "rmsnorm" / RMSNORM.name
+    workloads = tmp_path / "workloads" / "rmsnorm" / RMSNORM.with_suffix(".jsonl").name
+    definition.parent.mkdir(parents=True)
+    workloads.parent.mkdir(parents=True)
+    definition.write_text(RMSNORM.read_text())
+    kept = torch.full((40, 256), 2.0).bfloat16()
+    safetensors.save_file({"x": kept}, tmp_path / "inputs.safetensors")
+    source = {"type": "safetensors", "path": "inputs.safetensors", "tensor_key": "x"}
+    workload = {"uuid": "a", "axes": {"batch_size": 40}, "inputs": {"hidden_states": source}}
+    workloads.write_text(json.dumps(workload) + "\n")
+    plain = composed(definition, "op.shrink=4")
+    assert plain["op"]["dims"]["batch_size"] == 40 and plain["op"]["vary"] == []
+    rows, _ = measured(plain)
+    assert [row.status for row in rows] == ["ok"]
+
+
+def test_axes_that_are_expressions() -> None:
+    axes = {"n": {"type": "var"}, "m": {"type": "expr", "expression": "(n + 1) // 2 ** 2 - -1"}}
+    found = flashinfer.Definition(Path("d.json"), {"axes": axes})
+    assert found.sizes({"n": 15}) == {"n": 15, "m": 5}
+    axes["m"]["expression"] = "print(n)"
+    with pytest.raises(ValueError, match="not an expression of sizes"):
+        found.sizes({"n": 15})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["op=nowhere.json"], "op=nowhere.json: no such file"),
+        (["op=empty.json"], "op=empty.json: no definition of FlashInfer-Trace: it has no name and no axes"),
+        (["op=broken.json"], "op=broken.json: not JSON: "),
+        ([f"op={RMSNORM}:ffff"], "unknown; workloads, by their uuid: 0b5c7a1e-"),
+        ([f"op={RMSNORM}", "dtype=float32"], "dtype=float32: unknown; dtypes of rmsnorm_h256: bfloat16"),
+        ([f"op={RMSNORM}", "mode=backward"], "mode=backward: unknown; modes of rmsnorm_h256: forward"),
+        (["op=alone.json"], "op.dims.M: missing"),
+    ],
+    ids=lambda value: Path(str(value)).name,
+)
+def test_what_is_at_fault_in_a_definition_is_said_in_a_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "alone.json").write_text(DEFINITIONS[0].read_text())  # no workload beside it
+    assert message in say(arguments, tmp_path).refusal
+
+
+def test_a_solution_of_another_definition_is_refused(tmp_path: Path) -> None:
+    other = next(iter(solutions(DEFINITIONS[0]).values()))
+    arguments = ["device=cpu", "lock=none", f"+op.variants.a.solution={other}"]
+    ran = in_process(f"op={RMSNORM}", *arguments, *QUICK, cwd=tmp_path)
+    assert ran.status == 2
+    assert ran.error.endswith(", not rmsnorm_h256")

@@ -212,7 +212,7 @@ class _Worker:
         return timed
 
     def _try(self, slow: Set[str]) -> None:
-        """Calls the variants that are right so far, but for slow ones, on further inputs, and compares what they give."""
+        """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
         trying = Trying(self.case, self.device, self.data.inputs(self.case.seed), self.turns, self.send)
         for name in self._standing():
             if self.checking.comparable(name) and name not in slow:

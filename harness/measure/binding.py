@@ -35,8 +35,8 @@ def bind(variant: Variant, case: Case, device: Device, inputs: Inputs) -> Bound:
     """The variant's function with its arguments bound, compiled if it says so.
 
     A module is a copy in the case's dtype, on the device: its weights belong to the case as its inputs do. Raises
-    UsageError if what takes no inputs makes no module, ModuleError if a module has no such copy, UnsupportedError if a
-    kernel has no such grid, and what a module's factory raises.
+    UsageError if what takes no inputs makes nothing to call, ModuleError if a module has no such copy,
+    UnsupportedError if a kernel has no such grid, and what a module's factory raises.
     """
     if variant.nki:
         bound = Bound(nki_kernel.bind(variant, inputs))
@@ -105,7 +105,7 @@ def _reference(case: Case, inputs: Inputs) -> tuple[Callable[..., Any], Mapping[
 def _made(
     function: Function, args: Mapping[str, Any], key: str, seed: int, inputs: Inputs
 ) -> tuple[Callable[..., Any], Mapping[str, Any]]:
-    """What is called with the inputs, and with which arguments besides: a function, or the module that it makes.
+    """What is called with the inputs, and with which arguments besides: a function, or what it makes, such as a module.
 
     A factory is called with random numbers from the case's seed, so that all modules of a case draw the same weights.
     """
@@ -124,8 +124,12 @@ def _made(
         return made, {}
     if function_of_inputs:
         return factory, args
+    if callable(made):
+        return made, {}
     kind = type(made).__name__
-    raise UsageError(f"{key}={describe(factory)}: takes no inputs, and what it returns is no nn.Module but a {kind}")
+    raise UsageError(
+        f"{key}={describe(factory)}: takes no inputs, and what it returns is neither module nor function but a {kind}"
+    )
 
 
 def _given_weights(module: nn.Module, variant: Variant, case: Case, inputs: Inputs) -> list[str]:
@@ -144,7 +148,7 @@ def _given_weights(module: nn.Module, variant: Variant, case: Case, inputs: Inpu
 
 
 def is_factory(function: Callable[..., Any], args: Mapping[str, Any]) -> bool:
-    """Whether a function makes the module that is called with the inputs.
+    """Whether a function makes the module or function that is called with the inputs.
 
     An operation has inputs, so that a function which needs none, once `args` are bound, is a factory; as is a class.
     """

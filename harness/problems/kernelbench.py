@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import RESERVED_DIMS
 from harness.configuration.schema import declaration
+from harness.problems.names import as_name
 
 NEEDED = ("Model", "get_inputs")
 NEW = "ModelNew"
@@ -46,13 +46,14 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
     model = {"fn": f"{CALLS}.model", "args": made}
     new = {"new": {"fn": f"{CALLS}.solution", "args": {**made, "file": str(path)}}} if NEW in defined else {}
     return declaration(
-        name=_name(path.stem),
+        name=as_name(path.stem),
         dims={name: f"${{shrunk:{size},${{op.shrink}}}}" for name, size in sizes(tree).items()},
         inputs={"fn": f"{CALLS}.inputs", "args": {"problem": str(path)}},
         reference=None,
         baseline="model",
         variants={"model": model, "compiled": {**model, "compile": {}}, **new},
         solution={"fn": f"{CALLS}.solution", "args": made},
+        vary=[],  # what solves it may be written for its sizes
     )
 
 
@@ -101,8 +102,3 @@ def _number(node: ast.expr) -> int | None:
             return None
         return int(ARITHMETIC[type(node.op)](left, right)) if right or not isinstance(node.op, ast.FloorDiv) else None
     return None
-
-
-def _name(stem: str) -> str:
-    """A file's name as an operation's: 19_ReLU is relu."""
-    return re.sub(r"\W+", "_", re.sub(r"^\d+_", "", stem)).strip("_").lower() or "problem"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.configuration.errors import UsageError
-from harness.problems import kernelbench
+from harness.problems import flashinfer, kernelbench
 
-READERS = {".py": kernelbench.read}
+READERS = {".py": kernelbench.read, ".json": flashinfer.read}
 PROBLEM = re.compile(rf"(?P<file>.+({'|'.join(map(re.escape, READERS))}))(:(?P<part>[^/:]+))?")
 
 
@@ -19,7 +19,7 @@ def is_problem(option: str) -> bool:
 
 
 def read(option: str) -> dict[str, Any]:
-    """The operation of a problem's file, as the configuration holds one: `level1/19_ReLU.py`.
+    """The operation of a problem's file, as the configuration holds one: `level1/19_ReLU.py`, `rmsnorm_h128.json`.
 
     After a colon, which of its parts: a workload of a definition. Raises UsageError if the file is not there, or
     not of its form.
