@@ -21,6 +21,7 @@ ELSEWHERE = {
     r"hydra/launcher=(?!submitit_local)": "needs a cluster",
     r"device=(neuron|cuda)|NEURON|neuron\.": "needs the device; tests/test_neuron.py runs it on a simulated one",
     r"harness\.bisect|--git ": "needs a repository; tests/test_bisect.py and tests/test_history.py have one",
+    r"environments\.\w+\.python=": "needs another virtual environment; tests/test_environments.py makes one",
     r"op=large/": "takes minutes on a small machine",
     r"my_cluster|trainium_slurm": "needs a cluster",
 }

@@ -42,6 +42,7 @@ SENT: list[Message] = [
     messages.Warnings(["one", "two"]),
     messages.DeviceOpened({"device": "cpu", "cores": 2}),
     messages.Environment({"python": "3", "variables": {"OMP_NUM_THREADS": "1"}}),
+    messages.Contents([[4.0, 1.0, 0.5]], []),
     messages.Work({"flops": 1.0, "bytes": 2.0}),
     messages.Rate("bytes", 1e9, False),
     messages.Recorded({"groups": []}),
@@ -91,12 +92,14 @@ def sampling(tmp_path: Any, **statuses: Measurement) -> Sampling:
     case = Case(operation, "float32", "cpu", "forward", 0)
     settings = Settings()
     made = Sampling(case, settings, tmp_path, lambda text: None)
-    made.rows.update(statuses)
+    made.seen.rows.update(statuses)
     for process in range(3):
         for turn in range(10):
             for name in ("naive", "fused", CONTROL):
-                made.samples.append([name, process, turn, 5, 1e-5 * (1 + 0.001 * (turn % 3)), 1e-5, 0.0])
-            made.samples += [[name, process, turn, 5, 1e-5 * (1.1 + 0.05 * process), 1e-5, 0.0] for name in statuses]
+                made.seen.samples.append([name, process, turn, 5, 1e-5 * (1 + 0.001 * (turn % 3)), 1e-5, 0.0, process])
+            made.seen.samples += [
+                [name, process, turn, 5, 1e-5 * (1.1 + 0.05 * process), 1e-5, 0.0, process] for name in statuses
+            ]
     return made
 
 
@@ -122,7 +125,7 @@ def test_a_row_that_cannot_be_ranked_does_not_prolong_the_sampling(tmp_path: Any
 def test_ratios_of_device_time_have_to_be_known_as_well(tmp_path: Any) -> None:
     made = sampling(tmp_path)
     assert (RULE.reason(made.compared(), 3, 0.0) or "").startswith("more processes would change no verdict")
-    made.device_samples = [
+    made.seen.device_samples = [
         [name, process, call, 1e-4 * (1 + (name == "fused") * (0.1 + 0.05 * process))]
         for process in range(3)
         for name in ("naive", "fused", CONTROL)

@@ -11,8 +11,8 @@ import pytest
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
 from harness.execution import fork_server, memory
-from harness.execution.messages import Died, Message
-from harness.execution.pool import SLICE_S, Pool
+from harness.execution.messages import Died, Measured, Message
+from harness.execution.pool import SLICE_S, Place, Pool
 from harness.execution.process import Process
 
 TARGET = """
@@ -20,10 +20,10 @@ import os
 from harness.execution.messages import Measure, Measured, Ready
 
 def run(task, send, set_turn, receive):
-    number, full_pass, dies = task
+    number, side, full_pass, dies = task
     def log(what):
         with open("log", "a") as file:
-            file.write(f"{what}{number} ")
+            file.write(f"{what}{number}{'abc'[side] if side else ''} ")
     log("full" if full_pass else "ready")
     send(Ready(2, 1 << 20))
     rounds = 0
@@ -47,15 +47,15 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.chdir(tmp_path)
     pools = []
 
-    def pool(share_s: float, dies: int = -1) -> tuple[Pool, list[Message]]:
+    def pool(share_s: float, dies: int = -1, shares: tuple[float, ...] = (1.0,)) -> tuple[Pool, list[Message]]:
         sent: list[Message] = []
 
-        def start(number: int, full_pass: bool) -> Process:
-            task = number, full_pass, dies
+        def start(place: Place) -> Process:
+            task = place.number, place.side, place.full_pass, dies
             worker = WorkerSettings(timeout_s=60.0)
             return Process("stand_in:run", task, ["naive"], [Cpu()], worker, tmp_path / "worker.log")
 
-        pools.append(Pool(start, lambda number, message: sent.append(message), share_s))
+        pools.append(Pool(start, lambda place, slice_, message: sent.append(message), share_s, shares))
         return pools[-1], sent
 
     yield pool
@@ -70,8 +70,8 @@ def said(tmp_path: Path) -> str:
 
 def test_processes_take_time_slices_in_turn_one_at_a_time(make: Any, tmp_path: Path) -> None:
     pool, _ = make(2 * SLICE_S)
-    pool.prepare(1)
-    pool.prepare(2)
+    pool.prepare([0])
+    pool.prepare([0, 0])
     assert (pool.total, pool.complete) == (3, 0)
     pool.measure(list)
     assert pool.complete == 3
@@ -85,7 +85,7 @@ def test_processes_take_time_slices_in_turn_one_at_a_time(make: Any, tmp_path: P
 
 def test_one_process_alone_measures_for_its_whole_share(make: Any, tmp_path: Path) -> None:
     pool, _ = make(1.0)
-    pool.prepare(1)
+    pool.prepare([0])
     pool.measure(list)
     assert said(tmp_path) == "full0 (0 )0 (0 )0"  # a second time, since it has to take two rounds
     pool.extend()
@@ -93,10 +93,43 @@ def test_one_process_alone_measures_for_its_whole_share(make: Any, tmp_path: Pat
     assert said(tmp_path).count("(0") == 3
 
 
+def test_environments_take_turns_in_sets_of_one_process_of_each(make: Any, tmp_path: Path) -> None:
+    pool, sent = make(2 * SLICE_S, shares=(0.75, 0.25))
+    assert (pool.incomplete, pool.next) == ([0, 1], 0)
+    pool.prepare([0])
+    assert (pool.incomplete, pool.next, pool.total) == ([1], 1, 0)
+    pool.prepare([1])
+    pool.prepare([0, 1])
+    assert (pool.full_pass, pool.total) == (True, 2)
+    pool.measure(list)
+    pool.finish()
+    first, second, *rest = said(tmp_path).split()
+    assert (first, second) == ("full0", "full0b")
+    assert sorted(rest[:2]) == ["ready1", "ready1b"]
+    # the one that was first of its set is last in the next time slice
+    turns = "(0 )0 (0b )0b (1 )1 (1b )1b (0b )0b (0 )0 (1b )1b (1 )1"
+    assert rest[2:-4] == turns.split()
+    assert sorted(rest[-4:-2]) == ["end1", "end1b"]
+    assert [message.seconds for message in sent if isinstance(message, Measured)][:2] == pytest.approx(
+        [0.75 * SLICE_S, 0.25 * SLICE_S]
+    )
+
+
+def test_an_environment_that_fails_leaves_the_others(make: Any) -> None:
+    pool, _ = make(SLICE_S, shares=(0.5, 0.5))
+    pool.prepare([0])
+    pool.prepare([1])
+    pool.drop(1)
+    assert (pool.sides, len(pool), pool.full_pass, pool.total) == ([0], 1, True, 1)
+    pool.measure(list)
+    pool.finish()
+    assert pool.complete == 1
+
+
 def test_a_death_takes_one_process_and_leaves_the_others(make: Any) -> None:
     pool, sent = make(2 * SLICE_S, dies=1)
-    pool.prepare(1)
-    pool.prepare(2)
+    pool.prepare([0])
+    pool.prepare([0, 0])
     pool.measure(list)
     assert sent[-1] != Died("naive", "ended its process with exit status 3")
     assert Died("naive", "ended its process with exit status 3") in sent
@@ -105,25 +138,25 @@ def test_a_death_takes_one_process_and_leaves_the_others(make: Any) -> None:
 
 def test_the_full_pass_is_made_again_if_its_process_dies(make: Any, tmp_path: Path) -> None:
     pool, _ = make(SLICE_S, dies=0)
-    pool.prepare(1)
+    pool.prepare([0])
     pool.measure(list)
     assert (pool.total, pool.full_pass) == (0, False)
-    pool.prepare(1)
+    pool.prepare([0])
     assert pool.full_pass
     assert said(tmp_path) == "full0 (0 full1"
 
 
 def test_with_nothing_left_to_time_a_slice_ends_all_the_same(make: Any) -> None:
     pool, _ = make(3 * SLICE_S)
-    pool.prepare(1)
-    pool.prepare(1)
+    pool.prepare([0])
+    pool.prepare([0])
     pool.measure(lambda: ["naive"])
     assert pool.complete == 2
 
 
 def test_what_others_and_resting_processes_use_is_known(make: Any) -> None:
     pool, _ = make(SLICE_S)
-    pool.prepare(1)
+    pool.prepare([0])
     assert (pool.others_cores, pool.restless) == (0.0, 0.0)
     pool.measure(list)
     assert (pool.others_cores, pool.restless) == (0.5, 0.25)

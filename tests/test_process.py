@@ -69,6 +69,7 @@ def told(messages: list[Message]) -> list[str]:
 
 
 def test_a_server_serves_the_processes_of_one_environment(start: Any) -> None:
+    fork_server.keep(1)
     value, server, task = told(start("tells", A="1"))
     assert (value, task) == ("1", "a task")
     value, another, _ = told(start("tells", A="2"))
@@ -77,6 +78,14 @@ def test_a_server_serves_the_processes_of_one_environment(start: Any) -> None:
     assert not psutil.pid_exists(int(server))
     assert told(start("tells", A="2"))[1] == another
     assert told(start("tells"))[0] == "unset"
+
+
+def test_environments_of_one_run_have_servers_at_the_same_time(start: Any) -> None:
+    fork_server.keep(2)
+    servers = {value: told(start("tells", A=value))[1] for value in "12"}
+    assert {value: told(start("tells", A=value))[1] for value in "12"} == servers
+    fork_server.keep(1)
+    assert [psutil.pid_exists(int(servers[value])) for value in "12"] == [False, True]
 
 
 @pytest.mark.parametrize("lack", ["no such class", "no socket"])

@@ -113,3 +113,44 @@ def test_the_choice_of_rounds_favours_no_variant() -> None:
     kept = np.concatenate(samples.paired("naive", "fused"))
     assert 60 < len(kept) < 400
     assert np.median(kept) == pytest.approx(1.0, abs=0.02)
+
+
+def of_two_processes(sets: int = 4, turns: int = 3, rounds: int = 5, slower: float = 1.2) -> list[list]:
+    """Sets of two processes that take turns: the machine is half as fast in every other set of time slices."""
+    made: list[list] = []
+    slice_ = 0
+    for turn in range(turns):
+        for number in range(sets):
+            speed = 1.0 + (turn + number) % 2
+            for names, factor in ((("naive", "fused"), 1.0), (("naive@other",), slower)):
+                slice_ += 1
+                for each in range(rounds + (factor > 1)):
+                    for name in names:
+                        taken = 1e-5 * factor * speed
+                        made.append([name, number, turn * rounds + each, 50, taken, BEST, 0.0, slice_])
+    return made
+
+
+def test_samples_of_two_processes_are_paired_by_their_time_slices() -> None:
+    names = ("naive", "fused", "naive@other")
+    samples = Samples.of_latencies(of_two_processes(), names, MACHINE)
+    for name, ratio in (("fused", 1.0), ("naive@other", 1 / 1.2)):
+        pairs = samples.paired("naive", name)
+        assert [len(group) for group in pairs] == [15] * 4
+        assert np.concatenate(pairs) == pytest.approx(ratio)
+    assert [len(group) for group in samples.of("naive@other")] == [18] * 4
+
+
+def test_the_quiet_of_a_round_is_that_of_its_own_process() -> None:
+    made = of_two_processes()
+    for row in made:
+        row[5] = 2 * BEST if row[0] == "naive@other" else BEST
+    samples = Samples.of_latencies(made, ("naive", "fused", "naive@other"), MACHINE)
+    assert samples.condition("naive", "fused") == QUIET
+    assert samples.condition("naive", "naive@other") == SLOWED
+
+
+def test_a_process_that_ended_early_pairs_what_it_has() -> None:
+    made = [row for row in of_two_processes() if not (row[0] == "naive@other" and row[1] == 0 and row[2] >= 5)]
+    samples = Samples.of_latencies(made, ("naive", "fused", "naive@other"), MACHINE)
+    assert [len(group) for group in samples.paired("naive", "naive@other")] == [5, 15, 15, 15]

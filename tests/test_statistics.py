@@ -151,7 +151,7 @@ def test_hardly_any_claims_are_false_and_a_tenth_is_found(tail: str, comparisons
 
 
 def compared(*ratios: list[np.ndarray], floor: float = 0.02) -> list[Compared]:
-    return [Compared(ratios, floor)]
+    return [Compared(ratios, [floor] * len(ratios))]
 
 
 def test_the_rule_of_single_runs_is_the_rule_of_the_simulation() -> None:

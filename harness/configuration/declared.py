@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.configuration import environments
+from harness.configuration.environments import MARK, Environment
 from harness.configuration.errors import UsageError, unknown
-from harness.configuration.operation import CONTROL, RESERVED_DIMS, Function, Operation, Partial, Variant
+from harness.configuration.operation import CONTROLS, RESERVED_DIMS, Function, Operation, Partial, Variant
 from harness.configuration.probes import probes
 
 if TYPE_CHECKING:
@@ -19,8 +21,10 @@ SMALL = 16  # a size that is shrunk no further
 NKI_REQUIRES, NKI_DEVICES = ("nki",), ("neuron",)  # of an NKI kernel that does not name its devices itself
 
 
-def operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operation:
+def operation(op: OpSettings, selected: Any, further: Sequence[Environment], devices: tuple[str, ...]) -> Operation:
     """The operation that is declared, with the variants that are selected; None: all of them.
+
+    In each of `further` environments there is another of each, as `fused@one_thread`.
 
     Raises UsageError, which names the key, for what cannot be.
     """
@@ -30,7 +34,7 @@ def operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operat
         raise UsageError(f"op.variants: {op.name} has none")
     names = [str(name) for name in op.variants]
     for name in names:
-        if not name.strip() or name == CONTROL:
+        if not name.strip() or name in CONTROLS:
             raise UsageError(f'op.variants: a variant cannot be called "{name}"; give it another name')
         if names.count(name) > 1:
             raise UsageError(f"op.variants.{name}: two variants have this name; give one of them another")
@@ -49,24 +53,53 @@ def operation(op: OpSettings, selected: Any, devices: tuple[str, ...]) -> Operat
     for name in op.vary or ():
         if name not in dims:
             raise unknown("op.vary", name, dims, "dims")
-    return Operation(
+    made = Operation(
         name=op.name,
         dims=dims,
         inputs=_function("op.inputs", op.inputs),
         reference=op.reference,
         work=op.work,
         baseline=op.baseline,
-        variants=variants,
+        variants=_multiplied(variants, further),
         tolerance=op.tolerance,
         index_dtype=op.index_dtype,
         probes=probes(op.probes, dims),
         vary=tuple(dims if op.vary is None else op.vary),
     )
+    _check_importable(made)
+    return made
 
 
 def shrunk(size: int, by: int) -> int:
     """A size divided by `by`, if it is large: small ones are strides, kernels and numbers of channels."""
     return max(size // max(by, 1), SMALL) if size > SMALL else size
+
+
+def _multiplied(variants: tuple[Variant, ...], further: Sequence[Environment]) -> tuple[Variant, ...]:
+    copies = [
+        replace(variant, name=f"{variant.name}{MARK}{other.name}", environment=variant.environment.within(other))
+        for other in further
+        for variant in variants
+    ]
+    taken = {variant.name for variant in variants}
+    for copy in copies:
+        if copy.name in taken:
+            raise UsageError(
+                f"environments.{copy.environment.name}: there is a variant {copy.name}; rename one of them"
+            )
+    return (*variants, *copies)
+
+
+def _check_importable(operation: Operation) -> None:
+    """Raises UsageError if another interpreter is to run functions that it cannot import."""
+    python = next((each.environment.python for each in operation.variants if each.environment.python), None)
+    if python is None:
+        return
+    for key, function in operation.imported.items():
+        if callable(function):
+            raise UsageError(
+                f"python={python}: {key} is a function without a path; put it into a module, and name that"
+            )
 
 
 def _function(key: str, value: Any) -> Function:
@@ -129,8 +162,8 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
     if not isinstance(value, Mapping):
         raise UsageError(f"{key}={value}: expected a mapping, such as {{fn: package.module.function}}")
     for part in value:
-        if part not in VARIANT_KEYS:
-            raise unknown(key, part, VARIANT_KEYS, "keys of a variant")
+        if part not in (*VARIANT_KEYS, *environments.KEYS):
+            raise unknown(key, part, (*VARIANT_KEYS, *environments.KEYS), "keys of a variant")
     fn, kernel = value.get("fn"), value.get("nki")
     if fn is not None and kernel is not None:
         raise UsageError(f"{key}.nki={kernel}: fn={fn} is given as well; leave out one of the two")
@@ -152,6 +185,7 @@ def _variant(name: str, value: Any, devices: tuple[str, ...]) -> Variant:
         optional=_flag(f"{key}.optional", value.get("optional")),
         nki=is_kernel,
         grid=_grid(f"{key}.grid", value.get("grid"), is_kernel),
+        environment=environments.parse(key, value),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
+from harness.configuration.environments import OWN, Environment
 from harness.configuration.errors import UsageError, nearest, one_line
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ INDEX_DTYPES = ("int32", "int64")
 MODES = ("forward", "backward", "forward_backward")
 RESERVED_DIMS = ("dtype", "index_dtype", "generator", "mode")
 CONTROL = "(control)"  # the hidden second name of the baseline, which no variant can have
+ACROSS = "(control, other process)"  # the same, of another process of its environment
+CONTROLS = (CONTROL, ACROSS)
 SEEDS = 2**64  # torch.Generator takes as many
 
 
@@ -52,6 +55,7 @@ class Variant:
     optional: bool = False  # where `requires` or `devices` are not met it has no row, in place of one that is skipped
     nki: bool = False  # `fn` is an NKI kernel, or an operator that is made of one
     grid: int | None = None  # the cores that a kernel is launched on, kernel[2]; None: as NKI does without
+    environment: Environment = OWN
 
     @property
     def key(self) -> str:

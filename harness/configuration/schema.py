@@ -10,6 +10,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from harness.configuration import environments
 from harness.configuration.declared import among, operation, shrunk
 from harness.configuration.devices import AUTO, LIBRARY, device_configs, section
 from harness.configuration.errors import UsageError, one_line, unknown, unknown_key
@@ -55,11 +56,13 @@ class Configuration(Settings):
     mode: str = setting("forward", choices=MODES)
     seed: int = setting(0, minimum=-(2**63), maximum=2**64 - 1)  # what torch.Generator takes
     variants: Any = None
+    environments: dict[str, Any] = field(default_factory=dict)
 
 
 def _schema() -> DictConfig:
     schema = OmegaConf.structured(Configuration)
     OmegaConf.set_struct(schema.worker.env, False)  # so that worker.env.NAME=VALUE needs no +
+    OmegaConf.set_struct(schema.environments, False)
     OmegaConf.set_struct(schema, False)  # so that a device's file can bring a section; Hydra closes it
     for name, path in LIBRARY.items():
         settings = section(name, path)
@@ -100,7 +103,7 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
     if config.mode not in op.modes:
         raise unknown("mode", config.mode, op.modes, f"modes of {op.name}")
     case = Case(
-        operation=operation(op, config.variants, tuple(devices)),
+        operation=operation(op, config.variants, environments.parse_all(config.environments), tuple(devices)),
         dtype=config.dtype,
         device=among("device", config.device, (AUTO, *devices)),
         mode=config.mode,

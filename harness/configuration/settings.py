@@ -88,7 +88,8 @@ def _range(minimum: float | None, rules: Valid) -> str:
     return "a positive number" if minimum is None else f"{minimum} or more"
 
 
-def _variables(key: str, values: Mapping[Any, Any]) -> None:
+def variables(key: str, values: Mapping[Any, Any]) -> None:
+    """Raises UsageError for what cannot be environment variables; None unsets one."""
     for name, value in values.items():
         if not re.fullmatch(r"[A-Za-z_]\w*", str(name), re.ASCII):
             raise UsageError(f"{key}.{name}: not the name of an environment variable")
@@ -149,7 +150,7 @@ class LatencySettings:
 class WorkerSettings:
     """The processes in which a case is measured."""
 
-    env: dict[str, Any] = field(default_factory=dict, metadata=valid(rule=_variables))
+    env: dict[str, Any] = field(default_factory=dict, metadata=valid(rule=variables))
     threads: int | None = setting(None, minimum=1)
     compile_cache: str = setting("warm", choices=CACHES)
     preload: list[str] = field(default_factory=list)

@@ -14,6 +14,7 @@ from harness.execution.messages import Send, Status, Warnings
 from harness.execution.turns import CHECK, Turns
 from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
+from harness.measure.contents import figures
 from harness.measure.host_work import HostWork
 from harness.measure.outputs import Outputs
 from harness.measure.subject import Subject
@@ -35,8 +36,11 @@ class Checking:
         self._work: Mapping[str, float] | None = None
         self._unchecked: set[str] = set()  # not checked a second time: random, or wrong already
 
-    def declared(self, variants: Sequence[str]) -> None:
-        """Checks what is declared of the operation and of these variants, and evaluates the reference."""
+    def declared(self, variants: Sequence[str], contents: bool = False) -> None:
+        """Checks what is declared of the operation and of these variants, and evaluates the reference.
+
+        With `contents` it sends figures by which these can be compared with those of another process.
+        """
         for name in variants:
             variant = self._operation.variant(name)
             with self._turns.key(f"op.variants.{name}.requires"):
@@ -50,7 +54,10 @@ class Checking:
             self._work = declared_work(self._operation, getattr(torch, self._case.dtype), self._case.mode)
         self._send(messages.Work(None if self._work is None else dict(self._work)))
         with self._turns.key("op.reference"):
-            self._data.expected(self._case.seed)
+            expected = self._data.expected(self._case.seed)
+        if contents:
+            known = [] if expected.random else figures(expected.outputs)
+            self._send(messages.Contents(figures(self._data.inputs(self._case.seed)), known))
         self._send(Warnings(self._data.warnings))
 
     def first(self, subject: Subject, outputs: Outputs) -> None:

@@ -1,6 +1,6 @@
-"""Fork server: where measuring processes are forked from, with torch imported already; one for each environment.
+"""Fork servers: where measuring processes are forked from, with torch imported already; one for each environment.
 
-The server is an own instance of multiprocessing's: variables that torch reads when it is imported differ between cases,
+A server is an own instance of multiprocessing's: variables that torch reads when it is imported differ between cases,
 and the instance that multiprocessing shares cannot be restarted with others.
 """
 
@@ -24,38 +24,51 @@ class _Server:
     modules: frozenset[str]
 
 
-_current: _Server | None = None
+_servers: list[_Server] = []  # the one that was used last comes last
+_most = 1
+
+
+def keep(count: int) -> None:
+    """How many servers there may be, from now on: the least recently used is ended in favour of another."""
+    global _most
+    _most = max(count, 1)
+    _make_room(_most)
 
 
 def ensure(variables: Mapping[str, str | None], preload: Sequence[str]) -> bool:
     """Makes sure that a server runs with these variables, which are set now, and has imported these modules.
 
-    False if there can be none: Python has moved it, or the temporary folder's name is too long for its socket.
+    It is the one that `in_charge` takes. False if there can be none: Python has moved it, or the temporary folder's
+    name is too long for its socket.
     """
-    global _current
     if not hasattr(forkserver, "ForkServer"):
         return False
-    if _current is None or _current.variables != variables or not _current.modules.issuperset(preload):
-        stop()
+    alike = next((known for known in _servers if known.variables == variables), None)
+    if alike is not None and not alike.modules.issuperset(preload):
+        _end(alike)
+        alike = None
+    if alike is None:
         server = forkserver.ForkServer()
         server.set_forkserver_preload([imports.__name__])
         os.environ |= imports.variables(preload)  # the caller's context puts the environment back
-        _current = _Server(server, dict(variables), frozenset(preload))
+        alike = _Server(server, dict(variables), frozenset(preload))
+        _make_room(_most - 1)
+    else:
+        _servers.remove(alike)
     try:
         with _ignored_interrupt():
-            _current.server.ensure_running()
+            alike.server.ensure_running()
     except OSError:
-        _current = None
         return False
+    _servers.append(alike)
     return True
 
 
 @contextlib.contextmanager
 def in_charge() -> Iterator[None]:
-    """A context in which multiprocessing forks from the server that `ensure` has started."""
-    assert _current is not None
+    """A context in which multiprocessing forks from the server that `ensure` has started, or found."""
     shared = forkserver.connect_to_new_process
-    forkserver.connect_to_new_process = _current.server.connect_to_new_process
+    forkserver.connect_to_new_process = _servers[-1].server.connect_to_new_process
     try:
         yield
     finally:
@@ -63,12 +76,19 @@ def in_charge() -> Iterator[None]:
 
 
 def stop() -> None:
-    """Ends the server, to free the memory of an imported torch; it ends with this process in any case."""
-    global _current
-    if _current is not None:
-        with contextlib.suppress(AttributeError, OSError):
-            _current.server._stop()
-        _current = None
+    """Ends all servers, to free the memory of an imported torch; they end with this process in any case."""
+    _make_room(0)
+
+
+def _make_room(count: int) -> None:
+    while len(_servers) > count:
+        _end(_servers[0])
+
+
+def _end(server: _Server) -> None:
+    _servers.remove(server)
+    with contextlib.suppress(AttributeError, OSError):
+        server.server._stop()
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ def variables(modules: Sequence[str]) -> dict[str, str]:
     return {VARIABLE: json.dumps({"modules": list(modules), "path": sys.path})}
 
 
-def _import(modules: Sequence[str], path: Sequence[str]) -> None:
+def import_all(modules: Sequence[str], path: Sequence[str]) -> None:
+    """Imports modules, and finds them in `path` besides."""
     gc.disable()  # its passes over what is imported would take a quarter of the time; each fork turns it on again
     sys.path += [entry for entry in path if entry not in sys.path]
     for module in modules:
@@ -31,4 +32,4 @@ def _import(modules: Sequence[str], path: Sequence[str]) -> None:
 
 
 if VARIABLE in os.environ:
-    _import(**json.loads(os.environ.pop(VARIABLE)))
+    import_all(**json.loads(os.environ.pop(VARIABLE)))

@@ -10,7 +10,8 @@ from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
 from harness.devices.base import Device
 from harness.execution import peaks
-from harness.execution.sampling import Progress, Sampling
+from harness.execution.collected import Progress
+from harness.execution.sampling import Sampling
 from harness.measure.trace import folder_name
 from harness.results import roofline, statistics
 from harness.results.measurement import DEGRADED, FAILED, OK, Outcome
@@ -24,21 +25,22 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     """
     sampling = Sampling(case, settings, folder, progress)
     stopped = sampling.run()
-    if sampling.device:
-        device = devices.device(sampling.device["device"], settings.devices)
+    if sampling.seen.device:
+        device = devices.device(sampling.seen.device["device"], settings.devices)
         _list_artefacts(case, device, folder, progress, sampling)
-        if sampling.work is not None:
+        if sampling.seen.work is not None:
             _compare_with_peaks(case, device, settings, folder, progress, sampling)
     return Outcome(
-        measurements=list(sampling.rows.values()),
-        samples=sampling.samples,
-        device=sampling.device,
-        environment=sampling.environment,
-        device_samples=sampling.device_samples,
+        measurements=list(sampling.seen.rows.values()),
+        samples=sampling.seen.samples,
+        device=sampling.seen.device,
+        environment=sampling.seen.environments.get(0, {}),
+        environments=sampling.seen.described(),
+        device_samples=sampling.seen.device_samples,
         machine=asdict(sampling.machine),
-        work=sampling.work,
+        work=sampling.seen.work,
         stopped=stopped,
-        warnings=list(dict.fromkeys(sampling.warnings)),
+        warnings=list(dict.fromkeys(sampling.seen.warnings)),
     )
 
 
@@ -46,33 +48,35 @@ def _compare_with_peaks(
     case: Case, device: Device, settings: Settings, folder: Path, progress: Progress, sampling: Sampling
 ) -> None:
     """Adds the device's peaks to its description, and warns of variants that are faster than they allow."""
-    documented = device.documented_peaks(settings.roofline, sampling.device, case.dtype)
+    documented = device.documented_peaks(settings.roofline, sampling.seen.device, case.dtype)
     limits = roofline.combined(settings.roofline, documented)
     if limits is None and device.measures_peaks:
         progress(f"peaks of {device.name}")
         log = folder / "worker.log"
         remeasure = settings.roofline.measure
-        measured = peaks.measured(device, case.dtype, sampling.environment, settings.worker, log, remeasure)
+        measured = peaks.measured(
+            device, case.dtype, sampling.seen.environments.get(0, {}), settings.worker, log, remeasure
+        )
         limits = roofline.combined(settings.roofline, measured)
     if limits is None:
         return
-    sampling.device["peaks"] = limits
-    bound = roofline.bound(sampling.work or {}, limits)
+    sampling.seen.device["peaks"] = limits
+    bound = roofline.bound(sampling.seen.work or {}, limits)
     cached = not device.accelerator and settings.latency.cache == "warm"
     samples = sampling.latencies()
-    for name, row in sampling.rows.items():
+    for name, row in sampling.seen.rows.items():
         groups = [group for group in samples.of(name) if len(group)]
         if row.status not in (OK, DEGRADED) or row.no_op or not groups:
             continue
         share = bound.seconds / statistics.interval(groups, settings.latency.confidence).value
         if share > 1:
-            sampling.warnings.append(roofline.faster_than_bound(name, share, bound, cached))
+            sampling.seen.warnings.append(roofline.faster_than_bound(name, share, bound, cached))
 
 
 def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress, sampling: Sampling) -> None:
     """Lists the files of the device's profiler for each variant, and has the device's tools summarize them."""
     title = f"{case.operation.name}-{folder.name}"  # Neuron Explorer takes a name once
-    for name, row in sampling.rows.items():
+    for name, row in sampling.seen.rows.items():
         if row.profile is None:
             continue
         traces = folder / "traces" / folder_name(name)
@@ -89,6 +93,6 @@ def _list_artefacts(case: Case, device: Device, folder: Path, progress: Progress
             progress(f"{name}: what the profiler left")
             summary = device.summarize(traces)
             row.engines = summary.metrics or None
-            sampling.warnings += summary.problems
+            sampling.seen.warnings += summary.problems
             for note in summary.notes:
                 row.note(note)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 from harness.configuration.operation import Case
@@ -25,11 +24,14 @@ class Task:
     settings: Settings
     variants: tuple[str, ...]  # to be measured, in the order of the configuration
     replicate: int
-    full_pass: bool  # also checks and profiles the variants, and measures their memory; once a case
+    full_pass: bool  # also checks and profiles the variants, and measures their memory; once an environment
     settling_s: float  # of calls before those that are recorded
-    traces: Path  # holds a folder for each variant
+    traces: str  # a folder that holds one for each variant
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
     device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
+    share: float = 1.0  # of the time that a process would have if it were alone of its set
+    control: bool = False  # times the baseline alone, under the name ACROSS
+    several: bool = False  # whether there are processes of other environments
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,14 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """Figures of the inputs, and of what the reference gives for them: harness.measure.contents."""
+
+    inputs: list[list[float]]
+    expected: list[list[float]]
+
+
+@dataclass(frozen=True)
 class Work:
     """The FLOPs and bytes that the operation declares; None: it declares none."""
 
@@ -247,8 +257,8 @@ class Died:
 
 Message = (
     Measure | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled
-    | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Work | Rate | Recorded
-    | Done | Spoilt | Usage | Broken | Died
+    | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents | Work | Rate
+    | Recorded | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

@@ -2,12 +2,14 @@
 
 Loads come and go in phases of a second or so. Processes that measured one after the other would each see another phase,
 and what the machine did would pass for a difference between them; in short time slices, round robin, all see the same.
+Processes of several environments make a set of one each, whose time slices are neighbours.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.devices.cpu import cores
@@ -15,45 +17,57 @@ from harness.execution import memory
 from harness.execution.messages import Done, Finish, Measure, Measured, Message, Ready
 from harness.execution.process import PATIENCE_S, Process
 
-SLICE_S = 0.05
+SLICE_S = 0.05  # of a set of processes: each has its share
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
 
-Start = Callable[[int, bool], Process]  # of a number, and whether it is the one that makes the full pass
-Take = Callable[[int, Message], None]  # of the number of the process that has sent it
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a process in its pool: its set, its environment, and whether it makes the full pass of that."""
+
+    number: int
+    side: int
+    full_pass: bool
+
+
+Start = Callable[[Place], Process]
+Take = Callable[[Place, int, Message], None]  # of the process that has sent it, and its time slice
 
 
 @dataclass
 class _Member:
     """One of the processes."""
 
-    number: int
-    full_pass: bool
+    place: Place
     process: Process
+    share: float  # of the time of its set
     wanted: int = 1  # rounds that it has to measure
     rounds: int = 0
     seconds: float = 0.0  # of its time slices
 
     def has(self, share_s: float) -> bool:
-        """Whether it has measured for so long, and as often as it has to."""
-        return self.seconds >= share_s and self.rounds >= self.wanted
+        """Whether it has measured for its share of so long, and as often as it has to."""
+        return self.seconds >= share_s * self.share and self.rounds >= self.wanted
 
 
 class Pool:
-    """Starts, prepares and ends measuring processes, and lets each measure for `share_s` seconds.
+    """Starts, prepares and ends measuring processes, and lets each set of them measure for `share_s` seconds.
 
-    `start` starts one, `take` gets all that each sends.
+    `start` starts one, `take` gets all that each sends. `shares` are the parts of a set's time, by environment.
     """
 
-    def __init__(self, start: Start, take: Take, share_s: float):
+    def __init__(self, start: Start, take: Take, share_s: float, shares: Sequence[float] = (1.0,)):
         self._start = start
         self._take = take
         self._share_s = share_s
         self._extra_s = 0.0
-        self._started = 0
+        self._shares = dict(enumerate(shares))
+        self._started: Counter[int] = Counter()
         self._members: list[_Member] = []
-        self._finished = 0
-        self.full_pass = False  # whether a process has made, or will make, the full pass
-        self.seconds = 0.0  # spent on sampling, the full pass apart
+        self._finished: Counter[int] = Counter()
+        self._full_passes: set[int] = set()  # the environments of which a process has made, or will make, the full pass
+        self._slices = 0  # so far, of all processes
+        self.seconds = 0.0  # spent on sampling, the full passes apart
         self.bytes = 0  # that a process takes for itself
         self._measured_s = 0.0  # of all time slices
         self._others_cpu_s = 0.0  # that other programs used during them
@@ -64,19 +78,39 @@ class Pool:
         return len(self._members)
 
     @property
+    def sides(self) -> list[int]:
+        """The environments that have processes."""
+        return list(self._shares)
+
+    @property
+    def incomplete(self) -> list[int]:
+        """Those of which no process has made, or will make, the full pass."""
+        return [side for side in self._shares if side not in self._full_passes]
+
+    @property
+    def full_pass(self) -> bool:
+        """Whether there are none."""
+        return not self.incomplete
+
+    @property
+    def next(self) -> int:
+        """The environment whose turn it is to have a process, if they have them one after the other."""
+        return min(self._shares, key=lambda side: (count := self._started[side], -side if count % 2 else side))
+
+    @property
     def complete(self) -> int:
-        """How many processes have measured for their share of the time."""
-        return self._finished + sum(member.has(self._share_s) for member in self._members)
+        """How many processes of each environment have measured for their share of the time."""
+        return self._count(lambda member: member.has(self._share_s))
 
     @property
     def total(self) -> int:
-        """How many processes measure, or have measured to their end."""
-        return self._finished + len(self._members)
+        """How many processes of each measure, or have measured to their end."""
+        return self._count(lambda member: True)
 
     @property
     def room(self) -> int:
-        """How many more processes the memory has room for."""
-        return int(MEMORY_SHARE * memory.available() / max(self.bytes, 1))
+        """How many more sets of processes the memory has room for."""
+        return int(MEMORY_SHARE * memory.available() / max(self.bytes * len(self._shares), 1))
 
     @property
     def others_cores(self) -> float:
@@ -88,20 +122,21 @@ class Pool:
         """Cores that processes used while they should have rested; nothing but the one that measures ought to run."""
         return self._rested_cpu_s / self._rested_s if self._rested_s else 0.0
 
-    def prepare(self, count: int) -> None:
-        """Starts processes, as many at a time as there are cores, and waits until they are ready.
+    def prepare(self, sides: Sequence[int]) -> None:
+        """Starts a process of each of these environments, as many at a time as there are cores; waits until all are
+        ready.
 
-        The first is alone: it compiles what the others find in the cache, and makes the full pass.
+        The first of an environment is alone: it compiles what the others find in the cache, and makes the full pass.
         """
         since = time.monotonic()
-        first = not self.full_pass
-        for at_once in _batches(1 if first else count, cores() or 1):
-            started = [self._add(first) for _ in range(at_once)]
+        first = not self._full_passes.issuperset(sides)
+        for at_once in _batches(sides, 1 if first else cores() or 1):
+            started = [self._add(side) for side in at_once]
             for member in started:
                 ready = self._read(member, Ready)
                 if isinstance(ready, Ready):
                     member.wanted = ready.rounds
-                    self.full_pass = True
+                    self._full_passes.add(member.place.side)
                     self.bytes = max(self.bytes, ready.bytes)
         if not first:
             self.seconds += time.monotonic() - since
@@ -110,9 +145,13 @@ class Pool:
         """Lets each process measure for its share, one at a time."""
         since = time.monotonic()
         share = self._share_s + self._extra_s
-        while waiting := [member for member in self._members if not member.has(share)]:
-            for member in waiting:
-                self._slice(member, share, tuple(left_out()))
+        forward = 1
+        while waiting := {member.place.number for member in self._members if not member.has(share)}:
+            order = sorted(self._members, key=lambda member: (member.place.number, forward * member.place.side))
+            for member in order:
+                if member.place.number in waiting and member in self._members:
+                    self._slice(member, share, tuple(left_out()))
+            forward = -forward  # so that no environment is always the first of its set
         self.seconds += time.monotonic() - since
 
     def extend(self) -> None:
@@ -120,24 +159,36 @@ class Pool:
         self._extra_s += self._share_s
 
     def finish(self) -> None:
-        """Lets all processes do what is left to do, one after the other; last, and alone, the full pass."""
-        for member in sorted(self._members, key=lambda member: member.full_pass):
+        """Lets all processes do what is left to do, one after the other; last, and alone, the full passes."""
+        for member in sorted(self._members, key=lambda member: member.place.full_pass):
             since = time.monotonic()
             member.process.tell(Finish())
             if isinstance(self._read(member, Done), Done):
-                self._finished += 1
+                self._finished[member.place.side] += 1
                 self._remove(member)
-            if not member.full_pass:
+            if not member.place.full_pass:
                 self.seconds += time.monotonic() - since
+
+    def drop(self, side: int) -> None:
+        """Ends the processes of an environment, and has no more of them."""
+        for member in [member for member in self._members if member.place.side == side]:
+            self._remove(member, patience_s=0.0)
+        self._shares.pop(side, None)
 
     def end(self) -> None:
         """Ends all processes, at once."""
         for member in list(self._members):
             self._remove(member, patience_s=0.0)
 
+    def _count(self, counted: Callable[[_Member], bool]) -> int:
+        """Those that have finished, and those members that count: the least of any environment."""
+        found = Counter(member.place.side for member in self._members if counted(member))
+        return min((self._finished[side] + found[side] for side in self._shares), default=0)
+
     def _slice(self, member: _Member, share: float, left_out: tuple[str, ...]) -> None:
-        left = max(share - member.seconds, 0.0)
-        seconds = left if len(self._members) == 1 else min(left, SLICE_S)
+        left = max(share * member.share - member.seconds, 0.0)
+        seconds = left if len(self._members) == 1 else min(left, SLICE_S * member.share)
+        self._slices += 1
         member.process.tell(Measure(seconds, left_out))
         measured = self._read(member, Measured)
         if isinstance(measured, Measured):
@@ -153,15 +204,17 @@ class Pool:
     def _read(self, member: _Member, until: type[Message]) -> Message:
         """Reads what a process sends, up to such a message; one that ends before it is no longer of the pool."""
         for message in member.process.messages(until):
-            self._take(member.number, message)
+            self._take(member.place, self._slices, message)
         if not isinstance(message, until):
             self._remove(member)
-            self.full_pass = self.full_pass and not member.full_pass
+            if member.place.full_pass:
+                self._full_passes.discard(member.place.side)
         return message
 
-    def _add(self, full_pass: bool) -> _Member:
-        member = _Member(self._started, full_pass, self._start(self._started, full_pass))
-        self._started += 1
+    def _add(self, side: int) -> _Member:
+        place = Place(self._started[side], side, side not in self._full_passes)
+        member = _Member(place, self._start(place), self._shares[side])
+        self._started[side] += 1
         self._members.append(member)
         return member
 
@@ -170,6 +223,6 @@ class Pool:
         member.process.end(patience_s)
 
 
-def _batches(count: int, most: int) -> list[int]:
-    """A count in parts of at most `most`."""
-    return [min(most, count - start) for start in range(0, count, most)]
+def _batches(sides: Sequence[int], most: int) -> Iterable[Sequence[int]]:
+    """A list in parts of at most `most`."""
+    return [sides[start : start + most] for start in range(0, len(sides), most)]

@@ -29,9 +29,14 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
-from harness.execution import fork_server
+from harness.execution import fork_server, interpreter
 from harness.execution.environment import applied, worker_environment
 from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Usage, from_json, to_json
+
+Environment = Mapping[str, str | None]  # variables, to be set or unset
+Started = tuple[
+    Any, connection.Connection, Any
+]  # a process; our end of its pipe; whose turn it is, and a count of turns
 
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
 
@@ -42,7 +47,7 @@ class Process:
     `target` is the dotted path of a function of (task, send, set_turn, receive), imported in the child alone. A death
     is attributed to one of `names`: before each step the child writes whose turn it is into shared memory. `devices`
     are those that it may get, `worker` gives its variables and time-out. Its output goes to the file `log`. `preload`
-    names modules that the fork server imports before it forks.
+    names modules that the fork server imports before it forks. `python` is the path of another interpreter.
     """
 
     def __init__(
@@ -54,27 +59,19 @@ class Process:
         worker: WorkerSettings,
         log: Path,
         preload: Sequence[str] = (),
+        python: str | None = None,
     ):
         self._names = list(names)
         self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_importable(), **worker_environment(worker.env, devices)}
-        with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
-            method = start_method(devices)
-            if method == "forkserver" and not fork_server.ensure(environment, preload):
-                method = "spawn"
-            if method == "forkserver":
-                server.enter_context(fork_server.in_charge())
-            context = multiprocessing.get_context(method)
-            self._connection, theirs = context.Pipe()
-            self._turn = context.RawArray("L", 2)  # whose turn it is, from 1; and a count of turns
-            self._process = context.Process(  # type: ignore[attr-defined]
-                target=entry,
-                args=(target, cloudpickle.dumps(task), self._names, theirs, self._turn, str(log)),
-                daemon=True,
-            )
-            self._process.start()
-        theirs.close()
+        arguments = target, cloudpickle.dumps(task), self._names, str(log)
+        self._process: Any
+        if python is None:
+            started = _forked(start_method(devices), environment, preload, *arguments)
+        else:
+            started = _interpreted(python, environment, preload, *arguments)
+        self._process, self._connection, self._turn = started
 
     def tell(self, message: Message) -> None:
         """Sends it a message; one that has ended says so in `messages`."""
@@ -122,13 +119,48 @@ class Process:
         self._connection.close()
 
 
-def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log: str) -> None:
-    """The child's main function: runs the target and turns what ends it early into a message."""
+def _forked(
+    method: str, environment: Environment, preload: Sequence[str], target: str, task: bytes, names: list[str], log: str
+) -> Started:
+    """A process of this interpreter, forked from the server of its environment or else spawned."""
+    with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
+        if method == "forkserver" and not fork_server.ensure(environment, preload):
+            method = "spawn"
+        if method == "forkserver":
+            server.enter_context(fork_server.in_charge())
+        context = multiprocessing.get_context(method)
+        ours, theirs = context.Pipe()
+        turn = context.RawArray("L", 2)
+        process = context.Process(  # type: ignore[attr-defined]
+            target=entry, args=(target, task, names, theirs, turn, log), daemon=True
+        )
+        process.start()
+    theirs.close()
+    return process, ours, turn
+
+
+def _interpreted(
+    python: str, environment: Environment, preload: Sequence[str], target: str, task: bytes, names: list[str], log: str
+) -> Started:
+    """A process of another interpreter."""
+    with _environment(environment):
+        server = interpreter.server(python, preload, log)
+    process = interpreter.Forked(server, task, target=target, names=names, log=log)
+    return process, process.connection, process.turn
+
+
+def entry(
+    target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log: str, parent: int | None = None
+) -> None:
+    """The child's main function: runs the target and turns what ends it early into a message.
+
+    `parent` is a descriptor that is closed when the parent ends; else multiprocessing has one.
+    """
     os.setsid()  # a group of its own: Ctrl-C is the parent's to handle, and the group ends as one
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)  # a variant that prints must not print into a table
     os.dup2(descriptor, 2)
-    _end_with_parent()
+    _end_with_parent(parent)
 
     def send(message: Message) -> None:
         pipe.send_bytes(to_json(message))
@@ -163,36 +195,54 @@ def entry(target: str, task: bytes, names: list[str], pipe: Any, turn: Any, log:
     os._exit(0)  # everything is sent, and an orderly shutdown of torch takes a fifth of a second
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(sentinel: int | None) -> None:
     """Ends this group when the parent has ended.
 
     On Linux by a signal on the parent's pipe: a waiting thread would make every malloc take a lock, and small operators
     2 % slower.
     """
     parent = multiprocessing.parent_process()
-    if parent is None:
+    if sentinel is None and parent is not None:
+        sentinel = parent.sentinel
+    if sentinel is None:
         return
 
     def wait(timeout: float | None) -> None:
-        if connection.wait([parent.sentinel], timeout):
+        if connection.wait([sentinel], timeout):
             os.killpg(0, signal.SIGKILL)
 
     try:
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
+        fcntl.fcntl(sentinel, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(sentinel, fcntl.F_SETFL, fcntl.fcntl(sentinel, fcntl.F_GETFL) | os.O_ASYNC)
     except (AttributeError, OSError):  # not Linux, or a sandbox that lacks it
         threading.Thread(target=wait, args=(None,), daemon=True).start()
     else:
         wait(0)  # it may have ended before
 
 
-def start_server(devices: Sequence[Device], worker: WorkerSettings, preload: Sequence[str]) -> None:
-    """Starts the server that processes on these devices are forked from, if they are; it imports in the background."""
-    environment = {**_importable(), **worker_environment(worker.env, devices)}
-    if start_method(devices) == "forkserver":
+def start_servers(
+    devices: Sequence[Device],
+    environments: Sequence[tuple[WorkerSettings, str | None]],
+    preload: Sequence[str],
+    log: Path,
+) -> None:
+    """Starts the servers that processes on these devices are forked from, if they are; they import in the background.
+
+    `environments` are the settings of processes, and their interpreters; `log` gets what another interpreter prints.
+    """
+    if start_method(devices) != "forkserver":
+        return
+    fork_server.keep(sum(python is None for _, python in environments))
+    interpreter.keep(sum(python is not None for _, python in environments))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for worker, python in environments:
+        environment = {**_importable(), **worker_environment(worker.env, devices)}
         with _environment(environment), _hidden_main():
-            fork_server.ensure(environment, preload)
+            if python is None:
+                fork_server.ensure(environment, preload)
+            else:
+                interpreter.server(python, preload, str(log))
 
 
 def start_method(devices: Sequence[Device]) -> str:

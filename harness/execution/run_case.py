@@ -44,7 +44,8 @@ def run_case(
     why = next((device.alone for device in candidates if device.alone), "")
     with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}", why):
         with compiling(settings.worker, candidates) as worker:
-            process.start_server(candidates, worker, _preload(case, worker))
+            environments = _environments(case, worker)
+            process.start_servers(candidates, environments, _preload(case, worker), folder / "worker.log")
             from harness.execution.measuring import measure  # not above: the server has begun before it is imported
             from harness.results import storage
             from harness.results.comparison import Comparison
@@ -58,6 +59,13 @@ def run_case(
         finally:
             storage.write(folder, comparison.document)  # even if the report fails, the results are kept
     return comparison
+
+
+def _environments(case: Case, worker: WorkerSettings) -> list[tuple[WorkerSettings, str | None]]:
+    """The settings of the processes of each of the case's environments, and the interpreter that these have."""
+    variants = (case.baseline, *case.operation.variants)
+    found = dict.fromkeys(variant.environment for variant in variants)
+    return [(replace(worker, **environment.applied(worker)), environment.python) for environment in found]
 
 
 def _preload(case: Case, worker: WorkerSettings) -> list[str]:

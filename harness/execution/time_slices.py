@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import astuple
 from time import perf_counter  # bound here: a variant may replace the module's
 
-from harness.configuration.settings import LatencySettings
 from harness.execution.messages import Measure, Measured, Samples, Send, Slow, Warnings
 from harness.measure.interference import Interference, Rest
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler
@@ -20,13 +19,13 @@ class TimeSlices:
         self._interference = Interference()
         self._rest = Rest()
 
-    def warm(self, latency: LatencySettings, settling_s: float) -> int:
+    def warm(self, limit_s: float, settling_s: float) -> int:
         """Calls everything until it can be timed, and for so many seconds besides.
 
-        Returns how many rounds have to be timed at least.
+        Returns how many rounds have to be timed at least, in view of the `limit_s` of a process.
         """
         self._sampler.warm()
-        minimum = self._sampler.min_rounds(latency.seconds / latency.processes)
+        minimum = self._sampler.min_rounds(limit_s)
         call_s = {name: block.call_s for name, block in self._sampler.blocks.items()}
         slowest = max(call_s, key=call_s.__getitem__, default=None)
         if slowest is not None and minimum < MIN_ROUNDS and call_s[slowest] >= LONG_S:

@@ -19,7 +19,7 @@ from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
 from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.state import GlobalState
-from harness.results.measurement import CONTROL, FAILED, SKIPPED
+from harness.results.measurement import CONTROLS, FAILED, SKIPPED
 
 PREPARE, LATENCY, PROFILE, CHECK = "prepare", "latency", "profile", "check"
 WHEN = {
@@ -136,7 +136,7 @@ class Turns:
             self._send(Note(self._row(variant), FAILED_COMPILE))
 
     def _row(self, variant: str) -> str:
-        return self._baseline if variant == CONTROL else variant
+        return self._baseline if variant in CONTROLS else variant
 
 
 def failure(step: str, error: BaseException) -> str:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from time import perf_counter  # bound here: a variant may replace the module's
 
@@ -30,7 +31,7 @@ from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
-from harness.results.measurement import CONTROL, DEGRADED, SKIPPED, WRONG
+from harness.results.measurement import ACROSS, CONTROL, CONTROLS, DEGRADED, SKIPPED, WRONG
 
 
 def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive: Receive) -> None:
@@ -67,7 +68,7 @@ class _Worker:
         """Calls all variants for the first time, checks them, and gets them ready to be timed."""
         replaced = AT_IMPORT.restore()  # to unpickle a variant's function imports its module
         self._open_device()
-        if any(variant.compile is not None for variant in self.operation.variants):
+        if any(self.operation.variant(name).compile is not None for name in self.task.variants):
             torch_private.load_backend(self.device.compile_arguments().get("backend"))
         self.turns = Turns(self.send, self.set_turn, self.case.baseline.name, self.device)
         self.data = CaseData(self.case)
@@ -76,7 +77,7 @@ class _Worker:
         self._put_back("what op imports", replaced)
         self.checking = Checking(self.case, self.device, self.data, self.turns, self.send)
         if self.task.full_pass:
-            self.checking.declared(self.task.variants)
+            self.checking.declared(self.task.variants, contents=self.task.several)
             self._put_back("op.reference")
         for name in self.task.variants:
             with self._step(name, PREPARE):
@@ -84,7 +85,9 @@ class _Worker:
         turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
         sampler = Sampler(self._timed(), self.device, self.settings.latency.cache, self.seed, turn, self.call_seconds)
         self.slices = TimeSlices(sampler, self.send)
-        rounds = self.slices.warm(self.settings.latency, self.task.settling_s)
+        latency = self.settings.latency
+        limit = self.task.share * latency.seconds / latency.processes
+        rounds = self.slices.warm(limit, self.task.settling_s)
         self.turns.forget_compiles()
         self.send(messages.Ready(rounds, own_memory() if self.task.full_pass else 0))
 
@@ -158,7 +161,7 @@ class _Worker:
 
     def _discard(self, name: str, reason: str) -> None:
         """A variant that spoils what others are measured by is measured no further."""
-        row = self.case.baseline.name if name == CONTROL else name
+        row = self.case.baseline.name if name in CONTROLS else name
         self.subjects.pop(row, None)
         self.send(Status(row, WRONG, reason))
 
@@ -205,11 +208,12 @@ class _Worker:
         """What is timed: all variants, and the baseline once more under a hidden name."""
         timed = [self.subjects[name] for name in self._standing()]
         baseline = self.subjects.get(self.case.baseline.name)
-        if baseline in timed:
-            self.control = self._subject(CONTROL, Bound(baseline.function, baseline.state))
-            timed.append(self.control)
-            self.call_seconds[CONTROL] = self.call_seconds.get(baseline.name, 0.0)
-        return timed
+        if baseline not in timed:
+            return timed
+        name = ACROSS if self.task.control else CONTROL
+        self.control = self._subject(name, Bound(baseline.function, baseline.state))
+        self.call_seconds[name] = self.call_seconds.get(baseline.name, 0.0)
+        return [self.control] if self.task.control else [*timed, self.control]
 
     def _try(self, slow: Set[str]) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
@@ -243,7 +247,9 @@ class _Worker:
 
         The first process profiles all of them whole, later ones sample the device time of those that have any.
         """
-        timed = set(self._standing()) | ({CONTROL} if self.control and self.device.accelerator else set())
+        timed = set() if self.task.control else set(self._standing())
+        if self.control and self.device.accelerator:
+            timed.add(self.control.name)
         names = sorted(timed if self.task.full_pass else timed.intersection(self.task.device_timed))
         self.random.shuffle(names)
         grad = self.case.mode != "forward"
@@ -251,9 +257,9 @@ class _Worker:
         for name in names:
             seconds = self.call_seconds.get(name, 0.0)
             with self._step(name, PROFILE):
-                if name == CONTROL and self.control is not None:
+                if name in CONTROLS and self.control is not None:
                     profiling.device_time(name, self.control.timed(), seconds)
                 elif self.task.full_pass:
-                    profiling.whole(name, self.subjects[name].timed(), seconds, self.task.traces)
+                    profiling.whole(name, self.subjects[name].timed(), seconds, Path(self.task.traces))
                 else:
                     profiling.device_time(name, self.subjects[name].timed(), seconds)

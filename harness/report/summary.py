@@ -43,6 +43,12 @@ def warnings(comparison: Comparison) -> list[str]:
             "itself by as much, as on a busy machine; try worker.threads=1, fewer neighbours, or a larger "
             "latency.seconds"
         )
+    floor = comparison.host_clock.noise_floor_across
+    if any(row["environment"] for row in rows) and floor is not None and floor > NOISY:
+        texts.append(
+            f"between environments no difference below {formatting.percent(floor)} is claimed: processes of the "
+            "baseline's differ by as much; try a quieter machine, or a larger latency.seconds"
+        )
     floor = comparison.device_clock.noise_floor
     if floor is not None and floor > NOISY:
         texts.append(
@@ -155,7 +161,8 @@ def _verdict(entry: Entry, row: Row, base: Row) -> str:
     if row["break_even_calls"]:
         clauses.append(f"pays for itself after {row['break_even_calls']:,} calls")
     against = "" if counts else f", against {other}"
-    return f"{row['variant']} {formatting.listed(clauses)}{against}."
+    environment = f" ({row['environment']})" if row["environment"] else ""
+    return f"{row['variant']}{environment} {formatting.listed(clauses)}{against}."
 
 
 def _executions(row: Row, base: Row) -> list[str]:

@@ -13,6 +13,7 @@ from harness.results.column import Column, Row
 
 COMPILE, ERRORS, ROOFLINE = "Compile cost", "Errors against the reference", "Roofline"
 TIMELINE, ENGINES = "Device timeline, per call", "Engine activity, from neuron-explorer"
+ENVIRONMENTS = "Environments"
 FURTHER = "Further measurements"  # of probes whose columns name no table
 
 
@@ -94,8 +95,8 @@ MEASURED: list[Column] = [
     Column("processes", int, "processes behind the latency", lambda v: len(v.host.processes), header="Processes"),
     Column("samples", int, "samples behind the latency: those in the best condition of the machine",
            lambda v: v.host.samples, header="Samples"),
-    Column("noise_floor", float, "smallest relative difference of latency that is claimed in this run",
-           lambda v: v.comparison.host_clock.noise_floor, "fraction", "Noise floor"),
+    Column("noise_floor", float, "smallest relative difference of latency that is claimed of it in this run",
+           lambda v: v.host.noise_floor, "fraction", "Noise floor"),
     Column("compile_cached", bool, "whether that compile found its code in a cache on disk",
            lambda v: v.compile_cost and v.compile_cached, header="From a warm cache", table=COMPILE),
     Column("compile_warm_s", float, "time to the first result from a warm cache: the median of later processes",
@@ -152,8 +153,8 @@ MEASURED: list[Column] = [
            lambda v: v.device.verdict),
     Column("device_samples", int, "profiled calls behind the device time, over all processes",
            lambda v: v.device.samples or None),
-    Column("device_noise_floor", float, "smallest relative difference of device time that is claimed in this run",
-           lambda v: v.comparison.device_clock.noise_floor, "fraction"),
+    Column("device_noise_floor", float, "smallest relative difference of device time that is claimed of it in this run",
+           lambda v: v.device.noise_floor, "fraction"),
     Column("condition", str, "of the machine, for the samples behind the latency: `quiet`; `slowed`: not as fast as at "
            "its best; `starved`: the variant's threads waited for cores", lambda v: v.host.condition),
     Column("quiet_share", float, "share of all its samples for which the machine was quiet",
@@ -162,6 +163,8 @@ MEASURED: list[Column] = [
            "would", lambda v: v.host.clear_after_s, "s"),
     Column("device_wait_us", float, "of the device's gaps, the time before the host had given it its next work",
            lambda v: v.timeline and v.timeline.device_wait_us, "µs", "Gaps, waiting for the host", TIMELINE),
+    Column("environment", str, "what its processes have of their own: variables, threads, versions; empty for those of "
+           "the baseline", lambda v: v.environment, header="Environment", table=ENVIRONMENTS),
 ]  # fmt: skip
 
 OPERATORS: list[Column] = [
@@ -174,18 +177,31 @@ OPERATORS: list[Column] = [
 ]
 
 SAMPLES: list[Column] = [
-    Column("variant", str, "the variant; `(control)` is the baseline's second name", lambda s: s[0]),
-    Column("process", int, "the measuring process", lambda s: s[1]),
+    Column(
+        "variant",
+        str,
+        "the variant; `(control)` is the baseline's second name, `(control, other process)` its third",
+        lambda s: s[0],
+    ),
+    Column(
+        "process", int, "the measuring process; of several environments each has one of this number", lambda s: s[1]
+    ),
     Column("round", int, "the round within the process", lambda s: s[2]),
     Column("calls", int, "calls in the block that was timed", lambda s: s[3]),
     Column("latency_us", float, "the block's mean time per call", lambda s: s[4] * 1e6, "µs"),
     Column("yardstick_us", float, "what a fixed piece of work took just before", lambda s: _us(s[5]), "µs"),
     Column("waited_us", float, "time per call that its threads waited for a core, added up", lambda s: _us(s[6]), "µs"),
-    Column("quiet", bool, "whether the machine was quiet meanwhile", lambda s: s[7]),
+    Column("quiet", bool, "whether the machine was quiet meanwhile", lambda s: s[8]),
+    Column("slice", int, "the time slice, of all processes, in which it was taken", lambda s: s[7]),
 ]
 
 DEVICE_SAMPLES: list[Column] = [
-    Column("variant", str, "the variant; `(control)` is the baseline's second name", lambda s: s[0]),
+    Column(
+        "variant",
+        str,
+        "the variant; `(control)` is the baseline's second name, `(control, other process)` its third",
+        lambda s: s[0],
+    ),
     Column("process", int, "the measuring process", lambda s: s[1]),
     Column("call", int, "the profiled call within the process", lambda s: s[2]),
     Column(

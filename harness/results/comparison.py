@@ -13,7 +13,7 @@ from harness.results import columns
 from harness.results.column import Column, Row
 from harness.results.entry import Entry
 from harness.results.machine import Machine
-from harness.results.measurement import CONTROL, Measurement
+from harness.results.measurement import CONTROLS, Measurement
 from harness.results.samples import QUIET, Samples
 from harness.results.storage import Document
 from harness.results.timing import Clock
@@ -67,13 +67,10 @@ class Comparison:
         """The rows of samples.csv; the baseline's second name is among them."""
         rows = self.document["samples"]["rows"]
         conditions = self.host_clock.samples.conditions(rows)
-        looked = len(rows) and len(rows[0]) > 5  # earlier versions did not look at the machine
+        unknown = (None,) * (8 - len(rows[0]) if rows else 0)  # earlier versions kept less
         return columns.rows(
             columns.SAMPLES,
-            [
-                (*row, *(() if looked else (None, None)), seen == QUIET)
-                for row, seen in zip(rows, conditions, strict=True)
-            ],
+            [(*row, *unknown, seen == QUIET) for row, seen in zip(rows, conditions, strict=True)],
         )
 
     @cached_property
@@ -117,12 +114,12 @@ class Comparison:
     def host_clock(self) -> Clock:
         """What latencies were timed by."""
         rows = self.document["samples"]["rows"]
-        return Clock(self, Samples.of_latencies(rows, [*self.entries, CONTROL], self.machine), TOO_FAST_S)
+        return Clock(self, Samples.of_latencies(rows, [*self.entries, *CONTROLS], self.machine), TOO_FAST_S)
 
     @cached_property
     def device_clock(self) -> Clock:
         """What device times were timed by."""
-        return Clock(self, Samples.of_device_times(self._device_samples, [*self.entries, CONTROL]))
+        return Clock(self, Samples.of_device_times(self._device_samples, [*self.entries, *CONTROLS]))
 
     @property
     def _device_samples(self) -> list[list[Any]]:

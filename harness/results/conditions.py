@@ -7,7 +7,17 @@ from typing import Any
 
 from harness.results.storage import Document
 
-SETTINGS = ("seed", "latency.", "worker.", "op.inputs", "op.reference", "op.baseline", "op.tolerance", "op.variants.")
+SETTINGS = (
+    "seed",
+    "latency.",
+    "worker.",
+    "op.inputs",
+    "op.reference",
+    "op.baseline",
+    "op.tolerance",
+    "op.variants.",
+    "environments",
+)
 SAME_CPU = ("name", "cores", "threads")  # of a device that is the host, the environment lists these too
 IGNORED_VARIABLES = ("_DIR",)  # endings of those that only name folders
 MEASURED = "peaks."  # of a device: figures that differ from run to run on the same machine
@@ -29,6 +39,7 @@ def of(document: Document) -> dict[str, str]:
     values: dict[str, Any] = {
         "harness": document["harness"],
         **flat(environment),
+        **_environments(document),
         **({"memory": f"{memory / 2**30:.3g} GiB"} if memory else {}),
         **{
             f"device {name}": value
@@ -43,6 +54,17 @@ def of(document: Document) -> dict[str, str]:
         **{name: value for name, value in settings.items() if name.startswith(chosen)},
     }
     return {name: _text(value) for name, value in values.items()}
+
+
+def _environments(document: Document) -> dict[str, Any]:
+    """The versions in environments that have another interpreter, by the name of the environment or of a variant."""
+    found: dict[str, Any] = {}
+    for number, other in enumerate(document.get("environments", [])):
+        if other["python"] and other["seen"]:
+            alone = (each["variant"] for each in document["measurements"] if each["environment"] == number)
+            name = other["name"] or next(alone)
+            found |= {f"environment {name} {what}": other["seen"][what] for what in ("python", "torch")}
+    return found
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

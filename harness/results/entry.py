@@ -49,6 +49,12 @@ class Entry:
         return self.comparison.case
 
     @property
+    def environment(self) -> str | None:
+        """What is of its environment alone; None for the baseline's."""
+        number = self.measurement.environment
+        return str(self.comparison.document["environments"][number]["differs"]) if number else None
+
+    @property
     def profile(self) -> Profile | None:
         """Its profile."""
         return self.measurement.profile

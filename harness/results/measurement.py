@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.configuration.operation import ACROSS as ACROSS
 from harness.configuration.operation import CONTROL as CONTROL
+from harness.configuration.operation import CONTROLS as CONTROLS
 from harness.measure.observations import CompileCost, Error, Profile, Timeline, from_plain
 
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
@@ -18,6 +20,7 @@ class Measurement:
     """One variant's status and observations."""
 
     variant: str
+    environment: int = 0  # its number among the run's; 0: the baseline's
     status: str = OK
     reason: str | None = None
     error: Error | None = None
@@ -68,5 +71,6 @@ class Outcome:
     device_samples: list[list[Any]] = field(default_factory=list)  # variant, process, call, seconds on the device
     machine: Mapping[str, Any] = field(default_factory=dict)  # results.machine.Machine as a dict
     work: Mapping[str, float] | None = None
+    environments: list[dict[str, Any]] = field(default_factory=list)  # what is of each alone, and what it then was
     stopped: str = ""  # why sampling ended
     warnings: list[str] = field(default_factory=list)

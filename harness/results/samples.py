@@ -1,9 +1,14 @@
-"""Samples: what variants took in every process, in order, and what the machine was like meanwhile."""
+"""Samples: what variants took in every process, in order, and what the machine was like meanwhile.
+
+Variants of several environments are in several processes. Those of a set of processes, one of each environment, took
+turns: their n-th time slices are neighbours in time, and so are the n-th rounds of these.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -14,45 +19,57 @@ STARVED, SLOWED, QUIET = 0, 1, 2  # conditions: threads waited for a core; they 
 CONDITIONS = ("starved", "slowed", "quiet")
 QUIET_SPEED = 1.1  # a round is quiet whose yardstick takes at most so many times the machine's best
 WAITED = 0.02  # of a block's time, that its threads may have waited for a core
+MOST_ROUNDS = 1 << 32  # of a time slice
 FEW = 3  # rounds of a process that say what it usually takes; fewer if it has no more
 
 Row = Sequence  # of samples, as results.json holds them: variant and process first
 
 
 class Samples:
-    """Samples of variants by process; those of one process have the same order, so that they can be paired.
+    """Samples of variants by process, or set of processes.
 
     `seconds` are those per call, `conditions` of the same form say what the machine was like; without them it was
-    quiet throughout. Of the samples of a variant, or of two that were taken in the same rounds, those in the best
+    quiet throughout. `places`, likewise, ascend, and are equal for those that are paired; without them samples are
+    paired in their order. Of the samples of a variant, or of two that were taken in the same rounds, those in the best
     condition count that enough processes have seen: which they are depends on the machine, not on what they took.
     """
 
-    def __init__(self, seconds: Mapping[str, Groups], conditions: Mapping[str, Groups] | None = None):
+    def __init__(
+        self,
+        seconds: Mapping[str, Groups],
+        conditions: Mapping[str, Groups] | None = None,
+        places: Mapping[str, Groups] | None = None,
+    ):
         self.seconds = seconds
+        self._places = places or {name: [np.arange(len(group)) for group in groups] for name, groups in seconds.items()}
         self._conditions = conditions or {
             name: [np.full(len(group), QUIET) for group in groups] for name, groups in seconds.items()
         }
 
     @classmethod
     def of_latencies(cls, rows: Sequence[Row], names: Sequence[str], machine: Machine) -> Samples:
-        """Samples of rows of (variant, process, round, calls, seconds, yardstick, waited)."""
+        """Samples of rows of (variant, process, round, calls, seconds, yardstick, waited, slice)."""
         seconds = _by_process(rows, names, 4)
         if not rows or len(rows[0]) <= 6:  # of an earlier version, which did not look at the machine
             return cls(seconds)
-        yardsticks: dict[tuple[int, int], float] = {}
-        for _, process, number, _, _, yardstick, _ in rows:
-            key = process, number
-            yardsticks[key] = min(yardstick, yardsticks.get(key, yardstick))
+        rounds = [(row[1], row[2], *row[7:]) for row in rows]
+        yardsticks: dict[tuple[int, ...], float] = {}
+        for key, row in zip(rounds, rows, strict=True):
+            yardsticks[key] = min(row[5], yardsticks.get(key, row[5]))
         limit = QUIET_SPEED * machine.best_s
+        fast = (yardsticks[key] <= limit for key in rounds)
         speeds = _by_process(
-            [(*row[:2], QUIET if yardsticks[row[1], row[2]] <= limit else SLOWED) for row in rows], names
+            [(*row[:2], QUIET if quiet else SLOWED) for row, quiet in zip(rows, fast, strict=True)], names
         )
         waited = _by_process([(*row[:2], machine.shared and row[6] > WAITED * row[4]) for row in rows], names)
         conditions = {
             name: [np.where(starved, STARVED, speed) for starved, speed in zip(waited[name], speeds[name], strict=True)]
             for name in names
         }
-        return cls(seconds, conditions)
+        if len(rows[0]) <= 7:  # of a version that had no environments
+            return cls(seconds, conditions)
+        slices = _by_process(rows, names, 7)
+        return cls(seconds, conditions, {name: list(map(_places, groups)) for name, groups in slices.items()})
 
     @classmethod
     def of_device_times(cls, rows: Sequence[Row], names: Sequence[str]) -> Samples:
@@ -85,18 +102,27 @@ class Samples:
         """Ratios baseline / other by process, pair by pair, in the best condition of both."""
         if baseline == other:
             return [np.ones(len(group)) for group in self.of(baseline)]
-        pairs = zip(self.seconds[baseline], self.seconds[other], strict=True)
-        return self._selected([b[: len(o)] / o[: len(b)] for b, o in pairs], baseline, other)
+        pairs = zip(self.seconds[baseline], self.seconds[other], self._matched(baseline, other), strict=True)
+        return self._selected([b[at] / o[among] for b, o, (at, among) in pairs], baseline, other)
 
     def share(self, name: str, condition: int) -> float:
         """The share of a variant's samples that are in this condition or a better one."""
         found = np.concatenate([*self._conditions[name], np.array([])])
         return float(np.mean(found >= condition)) if len(found) else 0.0
 
+    def _matched(self, *names: str) -> list[list[np.ndarray]]:
+        """By process: the positions of the samples of each of `names` whose places all of them have."""
+        groups = zip(*(self._places[name] for name in names), strict=True)
+        common = [(places, reduce(np.intersect1d, places)) for places in groups]
+        return [[np.searchsorted(each, shared) for each in places] for places, shared in common]
+
     def _together(self, *names: str) -> list[np.ndarray]:
         """The worst condition among `names`, by process and round."""
-        groups = zip(*(self._conditions[name] for name in names), strict=True)
-        return [np.min([each[: min(map(len, group))] for each in group], axis=0) for group in groups]
+        groups = zip(*(self._conditions[name] for name in names), self._matched(*names), strict=True)
+        return [
+            np.min([each[at] for each, at in zip(conditions, positions, strict=True)], axis=0)
+            for *conditions, positions in groups
+        ]
 
     def _selected(self, groups: Groups, *names: str) -> list[np.ndarray]:
         masks = [group >= self.condition(*names) for group in self._together(*names)]
@@ -110,6 +136,12 @@ def _by_process(rows: Sequence[Row], names: Sequence[str], value: int = -1) -> d
     for row in rows:
         collected[row[0], row[1]].append(row[value])
     return {name: [np.array(collected[name, process]) for process in processes] for name in names}
+
+
+def _places(slices: np.ndarray) -> np.ndarray:
+    """The place of each sample of a process: which time slice of the process it is in, and which round of that."""
+    _, first, slice_of = np.unique(slices, return_index=True, return_inverse=True)
+    return slice_of * MOST_ROUNDS + np.arange(len(slices)) - first[slice_of]
 
 
 def _several(mask: np.ndarray) -> bool:

@@ -37,12 +37,12 @@ MOST_PROCESSES = 1000  # that anybody would wait for
 class Compared:
     """What a stopping rule has to know of the ratios of one clock, which hold jointly.
 
-    `ratios` holds, of each variant that can be ranked and is not the baseline, the ratios of each process; `floor` is
-    the noise floor.
+    `ratios` holds, of each variant that can be ranked and is not the baseline, the ratios of each process; `floors` the
+    noise floor of each.
     """
 
     ratios: Sequence[Groups]
-    floor: float
+    floors: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,20 @@ class StoppingRule:
         """
         if complete < self.minimum:
             return None
-        measured = [Compared([each for each in clock.ratios if any(map(len, each))], clock.floor) for clock in clocks]
-        if not any(clock.ratios for clock in measured):
+        measured = [
+            [(each, floor) for each, floor in zip(clock.ratios, clock.floors, strict=True) if any(map(len, each))]
+            for clock in clocks
+        ]
+        if not any(measured):
             return "nothing to compare"
-        width = max(self.interval(each, len(clock.ratios)).half_width for clock in measured for each in clock.ratios)
+        width = max(self.interval(each, len(clock)).half_width for clock in measured for each, _ in clock)
         reached = f"the widest interval is ±{width:.1%}"
         if complete >= self.maximum:
             return f"latency.max_processes={complete} are spent; {reached}"
         if elapsed >= self.seconds:
             return f"latency.seconds={self.seconds:g} are spent; {reached}"
         growth = min(self.maximum / complete, self.seconds / elapsed if elapsed > 0 else np.inf)
-        if all(
-            self._settled(each, len(clock.ratios), clock.floor, growth) for clock in measured for each in clock.ratios
-        ):
+        if all(self._settled(each, len(clock), floor, growth) for clock in measured for each, floor in clock):
             return f"more processes would change no verdict; {reached}"
         return None
 

@@ -49,13 +49,14 @@ def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outco
         "config": config,
         "device": outcome.device,
         "environment": outcome.environment,
+        "environments": outcome.environments,
         "machine": outcome.machine,
         "work": outcome.work,
         "stopped": outcome.stopped,
         "warnings": outcome.warnings,
         "measurements": [asdict(measurement) for measurement in outcome.measurements],
         "samples": {
-            "columns": ["variant", "process", "round", "calls", "seconds", "yardstick", "waited"],
+            "columns": ["variant", "process", "round", "calls", "seconds", "yardstick", "waited", "slice"],
             "rows": [list(sample) for sample in outcome.samples],
         },
         "device_samples": {

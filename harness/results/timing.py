@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.results import statistics
-from harness.results.measurement import CONTROL
+from harness.results.measurement import ACROSS, CONTROL
 from harness.results.samples import CONDITIONS, QUIET, STARVED, Samples
 from harness.results.statistics import Interval
 from harness.results.stopping import StoppingRule
@@ -47,10 +47,18 @@ class Clock:
     @cached_property
     def noise_floor(self) -> float | None:
         """The smallest relative difference that is claimed; None if there is no baseline to compare with."""
-        settings = self.comparison.settings
+        return self._floor(CONTROL)
+
+    @cached_property
+    def noise_floor_across(self) -> float | None:
+        """The same of a variant in another environment: what processes of the same environment differ by."""
+        return self._floor(ACROSS)
+
+    def _floor(self, control: str) -> float | None:
         if not self.baseline.entry.comparable or not self.baseline.processes:
             return None
-        return statistics.noise_floor(self.samples.paired(self.baseline.entry.name, CONTROL), settings.min_effect)
+        pairs = self.samples.paired(self.baseline.entry.name, control)
+        return statistics.noise_floor(pairs, self.comparison.settings.min_effect)
 
 
 class Timing:
@@ -84,6 +92,11 @@ class Timing:
             return []
         pairs = self.clock.samples.paired(base.name, self.entry.name)
         return [group for group in pairs if len(group)]
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The smallest relative difference that is claimed of it; None if there is no baseline to compare with."""
+        return self.clock.noise_floor_across if self.entry.measurement.environment else self.clock.noise_floor
 
     @property
     def condition(self) -> str | None:
@@ -140,7 +153,7 @@ class Timing:
             return "baseline"
         if not self.claimed:
             return None
-        floor = self.clock.noise_floor
+        floor = self.noise_floor
         if floor is None or self.starved:
             return "unclear"
         return statistics.verdict(self.speedup, floor, len(self.pairs))
@@ -148,7 +161,7 @@ class Timing:
     @cached_property
     def clear_after(self) -> int | None:
         """How many processes an unclear verdict would likely take to become clear; None if no number would do."""
-        floor = self.clock.noise_floor
+        floor = self.noise_floor
         if self.verdict != "unclear" or floor is None or self.starved:
             return None
         return self.rule.clear_after(self.pairs, self.clock.comparisons, floor)
