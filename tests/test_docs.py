@@ -136,7 +136,7 @@ def test_the_readme_sets_up_in_one_line_each() -> None:
 def _form(text: str) -> list[str]:
     """Lines without numbers, units, verdicts and the width of cells."""
     lines = [
-        re.sub(r"[\d.,×±%()–]+|µs|ms|baseline|faster|slower|same|unclear|unknown", "", line)
+        re.sub(r"unclear \(~.*?\)|[\d.,×±%()–]+|µs|ms|baseline|faster|slower|same|unclear|unknown", "", line)
         for line in text.splitlines()
     ]
     return [re.sub(r"[\s━─]+", " ", line).strip() for line in lines if line.strip()]
