@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,7 @@ def test_weights_are_the_models_whatever_order_they_are_made_in(tmp_path: Path) 
         ([f"op={MATMUL}", "op.dims.M=2"], "op.dims.M: no such key; keys there: N"),
         ([f"op={MATMUL}", "+op.variants.a.solution=nowhere.py"], "op.variants.a.solution=nowhere.py: no such file"),
         ([f"op={MATMUL}", "+op.variants.a={solution: empty.py, fn: a.b}"], "fn=a.b is given as well"),
+        ([f"op={MATMUL}", "+op.variants.a={solution: empty.py, args: {b: 1}}"], "args={'b': 1} is given as well"),
         ([f"op={MATMUL}", "op.shrink=0"], "op.shrink=0: expected 1 or more"),
         (["op=rmsnorm", "op.shrink=2"], "set op.dims.NAME of rmsnorm"),
         (["op=rmsnorm", "+op.variants.a.solution=empty.py"], "rmsnorm is no problem of a file"),
@@ -133,11 +135,9 @@ def test_a_solution_that_is_none_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_sizes_of_a_file() -> None:
-    tree = kernelbench.parsed(
-        Path("f.py"),
+    tree = ast.parse(
         "n = 2**10 * 3 // 2\nm: int = 4\nflag = True\nx = 2.0\nfree = -1\nzero = 1 // 0\n"
-        "both = n * 2\ndtype = 3\na = b = 5\n",
-        "op",
+        "both = n * 2\ndtype = 3\na = b = 5\n"
     )
     assert kernelbench.sizes(tree) == {"n": 1536}
 
@@ -242,13 +242,26 @@ def test_axes_that_are_expressions() -> None:
         ([f"op={RMSNORM}", "dtype=float32"], "dtype=float32: unknown; dtypes of rmsnorm_h256: bfloat16"),
         ([f"op={RMSNORM}", "mode=backward"], "mode=backward: unknown; modes of rmsnorm_h256: forward"),
         (["op=alone.json"], "op.dims.M: missing"),
+        (["op=axis.json"], "op=axis.json: axes.M.type=vr: unknown; did you mean var?"),
+        (["op=shape.json"], "op=shape.json: inputs.A.shape=L: unknown; axes: K, M, N"),
+        (["op=spec.json"], "op=spec.json: inputs=3: expected a mapping"),
+        (["op=code.json"], "op=code.json: reference: not Python: line 1: "),
     ],
     ids=lambda value: Path(str(value)).name,
 )
 def test_what_is_at_fault_in_a_definition_is_said_in_a_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "empty.json").write_text("{}")
     (tmp_path / "broken.json").write_text("{")
-    (tmp_path / "alone.json").write_text(DEFINITIONS[0].read_text())  # no workload beside it
+    definition = json.loads(DEFINITIONS[0].read_text())
+    damaged: dict[str, dict[str, Any]] = {
+        "alone": {},  # no workload beside it
+        "axis": {"axes": {**definition["axes"], "M": {"type": "vr"}}},
+        "shape": {"inputs": {"A": {"shape": ["L"], "dtype": "float16"}}},
+        "spec": {"inputs": 3},
+        "code": {"reference": "def ("},
+    }
+    for name, changed in damaged.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(definition | changed))
     assert message in say(arguments, tmp_path).refusal
 
 

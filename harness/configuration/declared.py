@@ -122,13 +122,12 @@ def _solved(key: str, value: Any, made_of: Function | None, op: str) -> Any:
         raise UsageError(
             f"{key}={file}: {op} is no problem of a file, whose solutions are files; name a function by fn"
         )
-    for other in ("fn", "nki"):
+    for other in ("fn", "nki", "args"):  # its file has all that it takes
         if value.get(other) is not None:
             raise UsageError(f"{key}={file}: {other}={value[other]} is given as well; leave out one of the two")
     if not Path(str(file)).is_file():
         raise UsageError(f"{key}={file}: no such file")
-    args = {**made_of.args, "file": str(Path(str(file)).resolve()), **_arguments(f"{key}.args", value.get("args"))}
-    return {**value, "solution": None, "fn": made_of.fn, "args": args}
+    return {**value, "fn": made_of.fn, "args": {**made_of.args, "file": str(Path(str(file)).resolve())}}
 
 
 def _dim(name: Any, size: Any) -> int:

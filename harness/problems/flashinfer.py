@@ -17,11 +17,12 @@ from typing import Any
 from harness.configuration.errors import UsageError, one_line, unknown
 from harness.configuration.operation import DTYPES
 from harness.configuration.schema import declaration
-from harness.problems.names import as_name
+from harness.problems.source import as_name, parsed
 
 CALLS = "harness.problems.flashinfer_calls"
 NEEDED = ("name", "axes", "inputs", "outputs", "reference")
 CONST, VAR, EXPRESSION = "const", "var", "expr"
+AXES: dict[str, tuple[str | None, type]] = {CONST: ("value", int), VAR: (None, object), EXPRESSION: ("expression", str)}
 FILE, CUSTOM = "safetensors", "custom"  # where an input comes from
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -82,7 +83,33 @@ def definition(path: Path, key: str) -> Definition:
     missing = [part for part in NEEDED if part not in plain]
     if missing:
         raise UsageError(f"{key}: no definition of FlashInfer-Trace: it has no {' and no '.join(missing)}")
+    _check(plain, key)
     return Definition(path, plain)
+
+
+def _check(plain: Mapping[str, Any], key: str) -> None:
+    """Raises UsageError for axes and tensors that are not as the schema has them, and for code that is not Python."""
+    for part in ("axes", "inputs", "outputs"):
+        if not isinstance(plain[part], Mapping) or not all(isinstance(each, Mapping) for each in plain[part].values()):
+            raise UsageError(f"{key}: {part}={plain[part]}: expected a mapping of names to mappings")
+    for name, axis in plain["axes"].items():
+        kind = axis.get("type")
+        if kind not in AXES:
+            raise unknown(f"{key}: axes.{name}.type", kind, AXES)
+        needed, of = AXES[kind]
+        if needed is not None and not isinstance(axis.get(needed), of):
+            raise UsageError(
+                f"{key}: axes.{name}.{needed}={axis.get(needed)}: expected {'text' if of is str else 'a size'}"
+            )
+    for part in ("inputs", "outputs"):
+        for name, spec in plain[part].items():
+            shape = spec.get("shape")
+            if not isinstance(spec.get("dtype"), str) or not (shape is None or isinstance(shape, list)):
+                raise UsageError(f"{key}: {part}.{name}={spec}: expected a shape, of axes or null, and a dtype")
+            for axis in shape or ():
+                if axis not in plain["axes"]:
+                    raise unknown(f"{key}: {part}.{name}.shape", axis, plain["axes"], "axes")
+    parsed(plain["reference"], f"{key}: reference")
 
 
 def read(path: Path, part: str | None, key: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import RESERVED_DIMS
 from harness.configuration.schema import declaration
-from harness.problems.names import as_name
+from harness.problems.source import as_name, parsed
 
 NEEDED = ("Model", "get_inputs")
 NEW = "ModelNew"
@@ -37,7 +37,7 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
     """
     if part is not None:
         raise UsageError(f"{key}: a file of KernelBench's form is one problem, which has no {part}")
-    tree = parsed(path, path.read_text(encoding="utf-8"), key)
+    tree = parsed(path.read_text(encoding="utf-8"), key)
     defined = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     missing = [name for name in NEEDED if name not in defined]
     if missing:
@@ -55,14 +55,6 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
         solution={"fn": f"{CALLS}.solution", "args": made},
         vary=[],  # what solves it may be written for its sizes
     )
-
-
-def parsed(path: Path, text: str, key: str) -> ast.Module:
-    """A file's syntax tree; raises UsageError if it is not Python."""
-    try:
-        return ast.parse(text, str(path))
-    except SyntaxError as error:
-        raise UsageError(f"{key}: not Python: line {error.lineno}: {error.msg}") from error
 
 
 def sizes(tree: ast.Module) -> dict[str, int]:

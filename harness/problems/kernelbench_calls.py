@@ -16,7 +16,8 @@ from harness.configuration.errors import UsageError
 from harness.configuration.operation import SEEDS
 from harness.measure.modules import adopt
 from harness.measure.trees import tree_map
-from harness.problems.kernelbench import NEW, parsed, resized
+from harness.problems.kernelbench import NEW, resized
+from harness.problems.source import parsed
 
 
 def inputs(problem: str, dtype: torch.dtype, generator: torch.Generator, **sizes: int) -> tuple[Any, ...]:
@@ -72,7 +73,7 @@ def _executed(file: str, sizes: tuple[tuple[str, int], ...]) -> ModuleType:
     Raises UsageError if it is not Python, and what the file raises.
     """
     path = Path(file)
-    tree = resized(parsed(path, path.read_text(encoding="utf-8"), file), dict(sizes))
+    tree = resized(parsed(path.read_text(encoding="utf-8"), file, file), dict(sizes))
     module = ModuleType(f"{__name__}.{path.stem}_{len(sys.modules)}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # where dataclasses, pickle and Triton look for it
