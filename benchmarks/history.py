@@ -9,6 +9,7 @@ and shown.
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import os
@@ -178,18 +179,22 @@ def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:
     write_run(folder / "runs", runs, heads, rng)
     added = command(folder, store)
     again = command(folder, store)
+    write_run(folder / "runs", runs + 1, heads, rng)
+    whole = program(folder, store)
     files = list((folder / "runs").rglob("results.json"))
     sample = random.Random(0).sample(files, min(len(files), 2000))
-    pandas = of_pandas(sample) / len(sample) * len(files)
+    pandas, pandas_cpu = (seconds / len(sample) * len(files) for seconds in of_pandas(sample))
     return {
         "results": len(files),
         "MiB": size / 2**20,
         "first reading, s": first["read"],
         "pandas, s (of a sample, scaled up)": pandas,
         "first reading / pandas": first["read"] / pandas,
+        "the same in processor time": first["processor"] / pandas_cpu,
         "an added run of all cases, s (reading it, and the others from the store)": added["read"],
         "of that without any new, s": again["read"],
         "added alone, s": added["read"] - again["read"],
+        "the whole command with another added run, s": whole,
         "series and changes, s": again["analyse"],
         "series.csv, s": again["table"],
         "page, s": again["page"],
@@ -241,14 +246,25 @@ def command(folder: Path, store: Path) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def program(folder: Path, store: Path) -> float:
+    """Seconds of the program itself, from its start to its end."""
+    line = [sys.executable, "-m", "harness.history", str(folder / "runs")]
+    start = time.perf_counter()
+    written = ["--out", str(folder / "out"), "--store", str(store)]
+    subprocess.run([*line, *written], env=environment(), capture_output=True, check=True)
+    return time.perf_counter() - start
+
+
 def timed(folder: Path, store: Path) -> None:
     """Prints the seconds of each step."""
     from harness.history import page, table
 
+    gc.disable()  # as the program does
     settings = Settings(store, THRESHOLD, 0.99)
     clock = [time.perf_counter()]
     runs, told, new = history.read([folder / "runs"], None, settings)
     clock.append(time.perf_counter())
+    processor = sum(os.times()[:4])  # of this process, and of those that helped it
     made = history.of_runs(runs, told, new, settings)
     clock.append(time.perf_counter())
     table.write(folder / "out", made.groups, made.changes)
@@ -257,17 +273,17 @@ def timed(folder: Path, store: Path) -> None:
     clock.append(time.perf_counter())
     names = ("read", "analyse", "table", "page")
     seconds = dict(zip(names, np.diff(clock).tolist(), strict=True))
-    print(json.dumps({**seconds, "bytes": os.path.getsize(folder / "out" / page.FILE)}))
+    print(json.dumps({**seconds, "processor": processor, "bytes": os.path.getsize(folder / "out" / page.FILE)}))
 
 
-def of_pandas(files: Sequence[Path]) -> float:
-    """Seconds that pandas takes to read these files, in one process."""
+def of_pandas(files: Sequence[Path]) -> tuple[float, float]:
+    """Seconds that pandas takes to read these files, in one process, and seconds of the processor."""
     import pandas as pd
 
-    start = time.perf_counter()
+    start = time.perf_counter(), time.process_time()
     for file in files:
         pd.read_json(file, typ="series")
-    return time.perf_counter() - start
+    return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
 def main() -> None:

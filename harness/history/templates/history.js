@@ -243,6 +243,8 @@ function compare(group, series, measure, drawn) {
   } else parts.push(element("div", {textContent: "Choose another run of this chart."}));
   panel.replaceChildren(...parts, close);
   panel.hidden = false;
+  document.documentElement.style.scrollPaddingBottom = `${panel.offsetHeight + 8}px`; // the chart stays in view above it
+  chosen[0].picture.parentElement.scrollIntoView({block: "nearest"});
 }
 const quoted = text => /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 function sentence(group, series, measure, drawn, old, now) { // the verdicts of harness.diff, from the two intervals
