@@ -228,7 +228,7 @@ def write_run(folder: Path, number: int, heads: dict[int, tuple[str, list[str]]]
                 us *= TENTH
             seconds = us * 1e-6 * np.exp(0.02 * rng.standard_normal(100))
             rows += [
-                f'["{name}", {turn // 20}, {turn % 20}, 50, {each:.12g}, 8.3e-06, 1e-07]'
+                f'["{name}", {turn // 20}, {turn % 20}, 50, {each:.12g}, 8.3e-06, 1e-07, 0]'
                 for turn, each in enumerate(seconds)
             ]
         content = text.replace('"@rows"', ",\n".join(rows)).replace("@created", created)

@@ -7,8 +7,9 @@ turns: their n-th time slices are neighbours in time, and so are the n-th rounds
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from harness.results.machine import Machine
 from harness.results.statistics import MINIMUM_PROCESSES, Groups
 
 STARVED, SLOWED, QUIET = 0, 1, 2  # conditions: threads waited for a core; they did not; and the machine was at its best
+BEST_FIRST = (QUIET, SLOWED, STARVED)
 CONDITIONS = ("starved", "slowed", "quiet")
 QUIET_SPEED = 1.1  # a round is quiet whose yardstick takes at most so many times the machine's best
 WAITED = 0.02  # of a block's time, that its threads may have waited for a core
@@ -45,43 +47,40 @@ class Samples:
         self._conditions = conditions or {
             name: [np.full(len(group), QUIET) for group in groups] for name, groups in seconds.items()
         }
+        self._choices: dict[tuple[str, ...], Choice] = {}
 
     @classmethod
     def of_latencies(cls, rows: Sequence[Row], names: Sequence[str], machine: Machine) -> Samples:
         """Samples of rows of (variant, process, round, calls, seconds, yardstick, waited, slice)."""
-        seconds = _by_process(rows, names, 4)
+        grouped = _by_process(rows, names)
+        seconds = _arrays(grouped, lambda row: row[4])
         if not rows or len(rows[0]) <= 6:  # of an earlier version, which did not look at the machine
             return cls(seconds)
-        rounds = [(row[1], row[2], *row[7:]) for row in rows]
         yardsticks: dict[tuple[int, ...], float] = {}
-        for key, row in zip(rounds, rows, strict=True):
+        for row in rows:
+            key = _round(row)
             yardsticks[key] = min(row[5], yardsticks.get(key, row[5]))
         limit = QUIET_SPEED * machine.best_s
-        fast = (yardsticks[key] <= limit for key in rounds)
-        speeds = _by_process(
-            [(*row[:2], QUIET if quiet else SLOWED) for row, quiet in zip(rows, fast, strict=True)], names
-        )
-        waited = _by_process([(*row[:2], machine.shared and row[6] > WAITED * row[4]) for row in rows], names)
-        conditions = {
-            name: [np.where(starved, STARVED, speed) for starved, speed in zip(waited[name], speeds[name], strict=True)]
-            for name in names
-        }
+
+        def condition(row: Row) -> int:
+            if machine.shared and row[6] > WAITED * row[4]:
+                return STARVED
+            return QUIET if yardsticks[_round(row)] <= limit else SLOWED
+
+        conditions = _arrays(grouped, condition)
         if len(rows[0]) <= 7:  # of a version that had no environments
             return cls(seconds, conditions)
-        slices = _by_process(rows, names, 7)
+        slices = _arrays(grouped, lambda row: row[7])
         return cls(seconds, conditions, {name: list(map(_places, groups)) for name, groups in slices.items()})
 
     @classmethod
     def of_device_times(cls, rows: Sequence[Row], names: Sequence[str]) -> Samples:
         """Samples of rows of (variant, process, call, seconds)."""
-        return cls(_by_process(rows, names))
+        return cls(_arrays(_by_process(rows, names), lambda row: row[-1]))
 
     def condition(self, *names: str) -> int:
         """The best condition in which enough processes have sampled all of `names` in the same rounds."""
-        together = self._together(*names)
-        return next(
-            (condition for condition in (QUIET, SLOWED) if _enough([group >= condition for group in together])), STARVED
-        )
+        return self._choice(*names).condition
 
     def conditions(self, rows: Sequence[Row]) -> list[int]:
         """The conditions of rows of these samples, in the order in which they were given."""
@@ -96,14 +95,15 @@ class Samples:
 
     def of(self, name: str) -> list[np.ndarray]:
         """A variant's samples by process, in its best condition; of those processes that have enough of them."""
-        return self._selected(self.seconds[name], name)
+        return self._choice(name).of(self.seconds[name])
 
     def paired(self, baseline: str, other: str) -> list[np.ndarray]:
         """Ratios baseline / other by process, pair by pair, in the best condition of both."""
         if baseline == other:
             return [np.ones(len(group)) for group in self.of(baseline)]
-        pairs = zip(self.seconds[baseline], self.seconds[other], self._matched(baseline, other), strict=True)
-        return self._selected([b[at] / o[among] for b, o, (at, among) in pairs], baseline, other)
+        choice = self._choice(baseline, other)
+        pairs = zip(self.seconds[baseline], self.seconds[other], choice.positions, strict=True)
+        return choice.of([b[at] / o[among] for b, o, (at, among) in pairs])
 
     def share(self, name: str, condition: int) -> float:
         """The share of a variant's samples that are in this condition or a better one."""
@@ -116,26 +116,51 @@ class Samples:
         common = [(places, reduce(np.intersect1d, places)) for places in groups]
         return [[np.searchsorted(each, shared) for each in places] for places, shared in common]
 
-    def _together(self, *names: str) -> list[np.ndarray]:
-        """The worst condition among `names`, by process and round."""
-        groups = zip(*(self._conditions[name] for name in names), self._matched(*names), strict=True)
-        return [
-            np.min([each[at] for each, at in zip(conditions, positions, strict=True)], axis=0)
-            for *conditions, positions in groups
-        ]
+    def _choice(self, *names: str) -> Choice:
+        """The samples of `names` that count together."""
+        if names not in self._choices:
+            matched = self._matched(*names)
+            groups = zip(*(self._conditions[name] for name in names), matched, strict=True)
+            worst = [
+                np.min([each[at] for each, at in zip(conditions, positions, strict=True)], axis=0)
+                for *conditions, positions in groups
+            ]
+            choices = (Choice(condition, matched, [group >= condition for group in worst]) for condition in BEST_FIRST)
+            self._choices[names] = next(each for each in choices if each.condition == STARVED or _enough(each.masks))
+        return self._choices[names]
 
-    def _selected(self, groups: Groups, *names: str) -> list[np.ndarray]:
-        masks = [group >= self.condition(*names) for group in self._together(*names)]
-        return [group[mask] if _several(mask) else group[:0] for group, mask in zip(groups, masks, strict=True)]
+
+class Choice(NamedTuple):
+    """Which samples of some variants count: of rounds that have all of them, in the machine's best condition."""
+
+    condition: int
+    positions: Sequence[Sequence[np.ndarray]]  # by process, for each of them: where its samples of these rounds are
+    masks: Sequence[np.ndarray]  # by process: which of these rounds are in the condition
+
+    def of(self, groups: Groups) -> list[np.ndarray]:
+        """Those of the values of these rounds that count, by process."""
+        return [group[mask] if _several(mask) else group[:0] for group, mask in zip(groups, self.masks, strict=True)]
 
 
-def _by_process(rows: Sequence[Row], names: Sequence[str], value: int = -1) -> dict[str, list[np.ndarray]]:
-    """A column of the rows, by variant and process, in the order of the rows."""
+def _by_process(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[list[Row]]]:
+    """The rows, by variant and process, in their order."""
     processes = sorted({row[1] for row in rows})
-    collected: dict[tuple[str, int], list[float]] = {(name, process): [] for name in names for process in processes}
+    collected: dict[tuple[str, int], list[Row]] = {(name, process): [] for name in names for process in processes}
     for row in rows:
-        collected[row[0], row[1]].append(row[value])
-    return {name: [np.array(collected[name, process]) for process in processes] for name in names}
+        collected[row[0], row[1]].append(row)
+    return {name: [collected[name, process] for process in processes] for name in names}
+
+
+def _arrays(
+    grouped: Mapping[str, Sequence[Sequence[Row]]], value: Callable[[Row], float]
+) -> dict[str, list[np.ndarray]]:
+    """A value of each row, by variant and process."""
+    return {name: [np.array([value(row) for row in group]) for group in groups] for name, groups in grouped.items()}
+
+
+def _round(row: Row) -> tuple[int, ...]:
+    """The process, the round and, of a version that has it, the time slice."""
+    return (row[1], row[2], *row[7:])
 
 
 def _places(slices: np.ndarray) -> np.ndarray:
