@@ -266,9 +266,9 @@ def writes_to_the_inputs_of_others(x, weight):
 
 
 def writes_to_sealed_memory(x, weight):
-    """Zeroes the bytes in which the reference's outputs are kept, which never change otherwise."""
-    kept = [found for found in gc.get_objects() if type(found).__name__ == "Expected"]
-    held = [value for found in kept for value in found.sealed_outputs]
+    """Zeroes the bytes in which the inputs are kept, which never change otherwise."""
+    kept = [found for found in gc.get_objects() if type(found).__name__ == "CaseData"]
+    held = [sealed for found in kept for inputs in found._inputs.values() for sealed in inputs]
     for sealed in held:
         ctypes.memset(id(sealed.data) + bytes.__basicsize__ - 1, 0, len(sealed.data))
     return torch.zeros_like(x)

@@ -38,6 +38,6 @@ def measured(plain: Mapping[str, Any]) -> tuple[list[Measurement], list[str]]:
     told = iter([Measure(0.001), Finish()])
     torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as traces:
-        task = Task(case, chosen, tuple(rows), 0, True, 0.0, traces)
+        task = Task(case, chosen, tuple(rows), 0, True, 0.0, traces, hidden_seed=7)
         worker.run(task, take, lambda name: None, lambda: next(told))
     return list(rows.values()), warnings

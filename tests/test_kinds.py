@@ -17,7 +17,7 @@ from harness.measure.case_data import CaseData
 from harness.measure.observations import Finding
 from harness.measure.subject import Subject
 from harness.measure.tensors import same
-from harness.measure.validity import examine, reexamine
+from harness.measure.validity import Given, judge, observe, remembered
 
 
 def case(
@@ -35,11 +35,12 @@ def examined(made: Case, function: Callable[..., Any]) -> Finding:
     """What a run finds of a variant in its first calls, and on other contents where these were right."""
     data, device = CaseData(made), Cpu()
     subject = Subject("variant", function, data.inputs(1), made.mode, made.seed)
-    finding = examine(subject, subject(), subject, lambda: data.inputs(1), data.expected(1), device)
+    seen = observe(subject, Given(subject()), lambda: Given(subject()), lambda: data.inputs(1), device)
+    finding = judge(seen, data.expected(1))
     if finding.reason or finding.not_comparable:
         return finding
-    reason = reexamine(subject, subject, data.inputs(2), data.expected(2))
-    return Finding(reason, finding.error)
+    subject.refresh(data.inputs(2))
+    return Finding(remembered(Given(subject()).taken, data.expected(2), subject.labels), finding.error)
 
 
 def normal(*shape: int) -> Callable[..., Any]:

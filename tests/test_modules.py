@@ -27,7 +27,7 @@ from harness.measure.modules import ModuleError, exact, measured
 from harness.measure.observations import Finding
 from harness.measure.outputs import PARAMETER
 from harness.measure.subject import Subject
-from harness.measure.validity import examine, reexamine
+from harness.measure.validity import Given, judge, observe, remembered
 
 HIDDEN = 8
 
@@ -85,10 +85,13 @@ def examined(made: Case) -> Finding:
     data, device = CaseData(made), Cpu()
     bound = bind(made.operation.variants[1], made, device, data.inputs(1))
     subject = Subject("variant", bound.function, data.inputs(1), made.mode, made.seed, bound.state)
-    finding = examine(subject, subject(), subject, lambda: data.inputs(1), data.expected(1), device)
+    seen = observe(subject, Given(subject()), lambda: Given(subject()), lambda: data.inputs(1), device)
+    finding = judge(seen, data.expected(1))
     if finding.reason or finding.not_comparable:
         return finding
-    return dataclasses.replace(finding, reason=reexamine(subject, subject, data.inputs(2), data.expected(2)))
+    subject.refresh(data.inputs(2))
+    reason = remembered(Given(subject()).taken, data.expected(2), subject.labels)
+    return dataclasses.replace(finding, reason=reason)
 
 
 def right(made: Case) -> Finding:

@@ -155,6 +155,7 @@ class WorkerSettings:
     compile_cache: str = setting("warm", choices=CACHES)
     preload: list[str] = field(default_factory=list)
     timeout_s: float = setting(600.0, above=0)
+    sandbox: bool = False
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""Checking: what the operation's author declares, and what the variants compute, held against the reference."""
+"""Checking: what the operation's author declares, and what the variants compute, held against the reference.
+
+The reference's values are never in the process while a variant runs there: its outputs are copied first.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
 from harness.measure.contents import figures
 from harness.measure.host_work import HostWork
-from harness.measure.outputs import Outputs
+from harness.measure.outputs import Label, Outputs
 from harness.measure.subject import Subject
 from harness.measure.tensors import dtypes
-from harness.measure.validity import examine, reexamine
+from harness.measure.validity import Given, Seen, judge, observe, remembered
 from harness.results.measurement import DEGRADED, WRONG
 
 
@@ -34,13 +37,12 @@ class Checking:
         self._turns = turns
         self._send = send
         self._work: Mapping[str, float] | None = None
+        self._seen: dict[str, Seen] = {}
+        self._kept: list[tuple[str, Outputs, Sequence[Label]]] = []
         self._unchecked: set[str] = set()  # not checked a second time: random, or wrong already
 
-    def declared(self, variants: Sequence[str], contents: bool = False) -> None:
-        """Checks what is declared of the operation and of these variants, and evaluates the reference.
-
-        With `contents` it sends figures by which these can be compared with those of another process.
-        """
+    def declared(self, variants: Sequence[str]) -> None:
+        """Checks what is declared of the operation and of these variants."""
         for name in variants:
             variant = self._operation.variant(name)
             with self._turns.key(f"op.variants.{name}.requires"):
@@ -53,38 +55,69 @@ class Checking:
         with self._turns.key("op.work"):
             self._work = declared_work(self._operation, getattr(torch, self._case.dtype), self._case.mode)
         self._send(messages.Work(None if self._work is None else dict(self._work)))
+
+    def first(self, subject: Subject, given: Given) -> None:
+        """Looks at a variant's outputs, and how it treats its inputs and further calls, while there is no reference."""
+        inputs = partial(self._data.inputs, self._case.seed)
+        self._seen[subject.name] = observe(subject, given, partial(self._called, subject), inputs, self._device)
+
+    def judge(self, subjects: Mapping[str, Subject], contents: bool = False) -> None:
+        """Evaluates the reference, and compares with it what was seen of the variants in their first calls.
+
+        With `contents` it sends figures by which inputs and reference can be compared with those of another process.
+        """
+        seed = self._case.seed
         with self._turns.key("op.reference"):
-            expected = self._data.expected(self._case.seed)
+            expected = self._data.expected(seed)
         if contents:
             known = [] if expected.random else figures(expected.outputs)
-            self._send(messages.Contents(figures(self._data.inputs(self._case.seed)), known))
+            self._send(messages.Contents(figures(self._data.inputs(seed)), known))
         self._send(Warnings(self._data.warnings))
+        for name, seen in self._seen.items():
+            finding = judge(seen, expected)
+            if finding.reason and finding.error is None and name == self._case.baseline.name:
+                raise operation_checks.disagreement(self._operation, self._case.baseline.function(), finding.reason)
+            self._send(messages.Checked(name, finding))
+            if finding.not_comparable or finding.reason:
+                self._unchecked.add(name)
+            if finding.reason:
+                self._send(Status(name, WRONG, finding.reason))
+                if name in subjects:
+                    subjects[name].refresh(self._data.inputs(seed))
+        if self._work is not None:
+            inputs = self._data.inputs(seed)
+            warning = operation_checks.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode)
+            self._send(Warnings([warning] if warning else []))
+        self._seen.clear()
+        self._data.forget_expected()
 
-    def first(self, subject: Subject, outputs: Outputs) -> None:
-        """Compares a variant's outputs with the reference's, and tries how it treats its inputs and further calls."""
-        variant = self._operation.variant(subject.name)
-        seed = self._case.seed
-        call = partial(self._called, subject)
-        finding = examine(
-            subject, outputs, call, partial(self._data.inputs, seed), self._data.expected(seed), self._device
-        )
-        if finding.reason and finding.error is None and variant is self._case.baseline:
-            raise operation_checks.disagreement(self._operation, variant.function(), finding.reason)
-        self._send(messages.Checked(subject.name, finding))
-        if finding.not_comparable or finding.reason:
-            self._unchecked.add(subject.name)
-        if finding.reason:
-            self._send(Status(subject.name, WRONG, finding.reason))
-            subject.refresh(self._data.inputs(seed))
+    def again(self, subject: Subject, seed: int) -> None:
+        """Calls a variant on other contents in the same tensors, to be compared when all have been called."""
+        if subject.name in self._unchecked:
+            return
+        changed = subject.changed_inputs(self._data.inputs(self._case.seed))
+        if changed:
+            which = ", ".join(changed)
+            self._send(Status(subject.name, WRONG, f"changes its inputs in place while it is timed (input {which})"))
+        subject.refresh(self._data.inputs(seed))
+        self.keep(subject.name, self._called(subject), subject.labels)
 
-    def again(self, subject: Subject) -> None:
-        """Checks a variant on other contents in the same tensors."""
-        if subject.name not in self._unchecked:
-            seed = self._case.seed + 1
+    def keep(self, name: str, given: Given, labels: Sequence[Label]) -> None:
+        """Keeps a variant's outputs for contents of the hidden seed."""
+        self._kept.append((name, given.sealed, labels))
+
+    def compare_kept(self, seed: int) -> None:
+        """Compares what was kept with the reference, which is evaluated now."""
+        if not self._kept:
+            return
+        with self._turns.key("op.reference"):
             expected = self._data.expected(seed)
-            reason = reexamine(subject, partial(self._called, subject), self._data.inputs(seed), expected)
+        for name, outputs, labels in self._kept:
+            reason = None if name in self._unchecked else remembered(outputs, expected, labels)
             if reason:
-                self._send(Status(subject.name, WRONG, reason))
+                self._send(Status(name, WRONG, reason))
+        self._kept.clear()
+        self._data.forget_expected()
 
     def on_device(self, subject: Subject) -> None:
         """Tries whether it is an accelerator that does a variant's work; one that compiles is not asked."""
@@ -102,7 +135,7 @@ class Checking:
         return name not in self._unchecked
 
     def work(self, subjects: Sequence[Subject]) -> None:
-        """Compares the declared work with what torch counts of those that are eager, and with the tensors."""
+        """Compares the declared work with what torch counts of those that are eager."""
         if self._work is None:
             return
         counted = []
@@ -111,15 +144,13 @@ class Checking:
                 with self._turns.turn(subject.name, CHECK, grad=True):
                     counted.append(operation_checks.count_flops(subject))
         known = [count for count in counted if count is not None]
-        warnings = [operation_checks.flops_warning(self._operation, self._work, known)]
-        expected = self._data.expected(self._case.seed)
-        inputs = self._data.inputs(self._case.seed)
-        warnings.append(operation_checks.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode))
-        self._send(Warnings([warning for warning in warnings if warning]))
+        warning = operation_checks.flops_warning(self._operation, self._work, known)
+        self._send(Warnings([warning] if warning else []))
 
-    def _called(self, subject: Subject) -> Outputs:
-        """The outputs of one call, after which global state is restored for the harness's own work."""
+    def _called(self, subject: Subject) -> Given:
+        """What one call gives, after which global state is restored for the harness's own work."""
         outputs = subject()
         self._device.synchronize()
+        given = Given(outputs)
         self._turns.put_back(subject.name)
-        return outputs
+        return given

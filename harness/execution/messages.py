@@ -27,6 +27,7 @@ class Task:
     full_pass: bool  # also checks and profiles the variants, and measures their memory; once an environment
     settling_s: float  # of calls before those that are recorded
     traces: str  # a folder that holds one for each variant
+    hidden_seed: int  # of contents that no variant can know before
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
     device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
     share: float = 1.0  # of the time that a process would have if it were alone of its set
@@ -40,6 +41,21 @@ class Measure:
 
     seconds: float
     left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alone:
+    """To a measuring process: time calls of one variant, which the sender times as well."""
+
+    variant: str
+
+
+@dataclass(frozen=True)
+class TimedAlone:
+    """What they took by their samples; None: it is not timed, or its calls take too long to be timed for this alone."""
+
+    recorded: float | None  # seconds of the calls that are recorded
+    seconds: float = 0.0  # of all, if those that are not recorded take as long
 
 
 @dataclass(frozen=True)
@@ -256,9 +272,9 @@ class Died:
 
 
 Message = (
-    Measure | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled | Peak | Profiled
-    | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents | Work | Rate
-    | Recorded | Done | Spoilt | Usage | Broken | Died
+    Measure | Alone | TimedAlone | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled
+    | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents
+    | Work | Rate | Recorded | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.devices.cpu import cores
-from harness.execution import memory
-from harness.execution.messages import Done, Finish, Measure, Measured, Message, Ready
+from harness.execution import memory, parent_clock
+from harness.execution.messages import Alone, Done, Finish, Measure, Measured, Message, Ready, Status, TimedAlone
 from harness.execution.process import PATIENCE_S, Process
+from harness.results.measurement import WRONG
 
 SLICE_S = 0.05  # of a set of processes: each has its share
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
@@ -158,10 +159,16 @@ class Pool:
         """Gives each process that is alive another share of the time."""
         self._extra_s += self._share_s
 
-    def finish(self) -> None:
-        """Lets all processes do what is left to do, one after the other; last, and alone, the full passes."""
+    def finish(self, timed: Sequence[str] = ()) -> None:
+        """Lets all processes do what is left to do, one after the other; last, and alone, the full passes.
+
+        Before, the clock of each is held against this process's, for the calls of those that are `timed`.
+        """
         for member in sorted(self._members, key=lambda member: member.place.full_pass):
             since = time.monotonic()
+            self._compare_clocks(member, timed)
+            if member not in self._members:  # it has died meanwhile
+                continue
             member.process.tell(Finish())
             if isinstance(self._read(member, Done), Done):
                 self._finished[member.place.side] += 1
@@ -184,6 +191,25 @@ class Pool:
         """Those that have finished, and those members that count: the least of any environment."""
         found = Counter(member.place.side for member in self._members if counted(member))
         return min((self._finished[side] + found[side] for side in self._shares), default=0)
+
+    def _compare_clocks(self, member: _Member, timed: Sequence[str]) -> None:
+        for name in timed:
+            if member not in self._members:
+                return
+            reason = parent_clock.disagreement(self._alone(member, name))
+            if reason:
+                self._take(member.place, self._slices, Status(name, WRONG, reason))
+
+    def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
+        """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""
+        for _ in range(parent_clock.TRIES):
+            since = time.monotonic()
+            member.process.tell(Alone(name))
+            told = self._read(member, TimedAlone)
+            elapsed = time.monotonic() - since
+            if not isinstance(told, TimedAlone) or not isinstance(self._read(member, Measured), Measured):
+                return
+            yield elapsed, told
 
     def _slice(self, member: _Member, share: float, left_out: tuple[str, ...]) -> None:
         left = max(share * member.share - member.seconds, 0.0)

@@ -51,6 +51,8 @@ class Profiling:
                 peak = peak_memory(call, self._device) if self._device.accelerator else probed.peak_bytes
             self._send(Peak(name, peak))
             recorded = self._record(call, settings, folder, probed.events)
+            if recorded.profile.operator_calls == 0 and not self._device.accelerator:  # its threads may have worked
+                recorded = self._record(call, settings, folder, probed.events, threads=True)
             self._send(Profiled(name, recorded.profile, recorded.timeline))
             self._send_times(name, recorded)
             eager = self._device.ran_eagerly(recorded.eager_operators)
@@ -72,8 +74,10 @@ class Profiling:
                 events = probe(call, self._device).events
             self._send_times(name, self._record(call, settings, Path(folder), events))
 
-    def _record(self, call: Call, settings: ProfileSettings, folder: Path, events: int) -> Recorded:
-        return record(call, self._device, settings, folder, events, self._grad, self._seen)
+    def _record(
+        self, call: Call, settings: ProfileSettings, folder: Path, events: int, threads: bool = False
+    ) -> Recorded:
+        return record(call, self._device, settings, folder, events, self._grad, self._seen, threads)
 
     def _seen(self) -> tuple[int, int | None, frozenset[str]]:
         """What has been compiled, what the device's own compiler has built, and what the device has executed."""

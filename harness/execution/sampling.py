@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,7 @@ class Sampling:
             self._prepare(reason)
             pool.measure(self._left_out)
             if not self._shared:
-                pool.finish()
+                pool.finish(self.seen.standing())
             reason = self._reason()
             if reason is not None and len(pool) and not self._quiet():
                 deadline = deadline or time.monotonic() + self._settings.latency.patience_s
@@ -86,7 +87,7 @@ class Sampling:
                     pool.extend()
                     continue
             if reason is not None:
-                pool.finish()
+                pool.finish(self.seen.standing())
                 self._drop_failed()
                 if pool.full_pass:  # a process that made it may die even at its end
                     return reason
@@ -121,7 +122,7 @@ class Sampling:
         if pool.room < 1 and pool.complete < pool.total:
             return  # the first measure alone
         if pool.room < 1:
-            pool.finish()
+            pool.finish(self.seen.standing())
         if pool.full_pass:
             pool.prepare(pool.sides * max(min(wanted, pool.room), 1))
             self._drop_failed()
@@ -190,6 +191,7 @@ class Sampling:
             full_pass=place.full_pass and not side.control,
             settling_s=SETTLING * self._share_s * side.share,
             traces=str(self._folder / "traces"),
+            hidden_seed=secrets.randbits(62),
             call_seconds=self.seen.fastest,
             device_timed=(*device_timed, ACROSS) if CONTROL in device_timed else tuple(device_timed),
             share=side.share,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from time import perf_counter  # bound here: a variant may replace the module's
 
-from harness.execution.messages import Measure, Measured, Samples, Send, Slow, Warnings
+from harness.execution.messages import Alone, Measure, Measured, Samples, Send, Slow, TimedAlone, Warnings
 from harness.measure.interference import Interference, Rest
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler
 
@@ -45,6 +45,12 @@ class TimeSlices:
         others_cpu_s = self._interference.others_cpu_s - others_cpu_s
         self._send(Samples([astuple(sample) for sample in samples]))
         self._send(Measured(seconds, self._sampler.done, rested_s, rested_cpu_s, others_cpu_s))
+        self._rest = Rest()
+
+    def alone(self, message: Alone) -> None:
+        """Times one variant for a moment, while its parent does so too."""
+        self._sampler.alone(message.variant, lambda *seconds: self._send(TimedAlone(*seconds)))
+        self._send(Measured(0.0, self._sampler.done, 0.0, 0.0, 0.0))
         self._rest = Rest()
 
     def end(self) -> dict[str, float]:

@@ -18,8 +18,9 @@ from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
 from harness.measure.nki_kernel import UnsupportedError
+from harness.measure.outputs import few
 from harness.measure.state import GlobalState
-from harness.results.measurement import CONTROLS, FAILED, SKIPPED
+from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG
 
 PREPARE, LATENCY, PROFILE, CHECK = "prepare", "latency", "profile", "check"
 WHEN = {
@@ -121,8 +122,11 @@ class Turns:
         self.watch.close()
 
     def _restore(self, variant: str, changed: list[str]) -> None:
-        if changed:
-            self._changes.setdefault(self._row(variant), set()).update(changed)
+        known = self._changes.setdefault(self._row(variant), set()) if changed else set()
+        tampered = sorted(set(self.state.tampered(changed)) - known)
+        if tampered:
+            self._send(Status(self._row(variant), WRONG, f"tampers with what measures it: replaces {few(tampered)}"))
+        known.update(changed)
 
     def _fail(self, variant: str, step: str, error: BaseException) -> None:
         self.failed.add(self._row(variant))

@@ -12,11 +12,14 @@ from time import perf_counter  # bound here: a variant may replace the module's
 
 import torch
 
+from harness.configuration.errors import UsageError
+from harness.configuration.operation import resolve
 from harness.devices import choose, passed_over
-from harness.execution import messages
+from harness.execution import messages, sandbox
 from harness.execution.checking import Checking
 from harness.execution.environment import of_process
-from harness.execution.messages import Measure, Receive, Send, Spoilt, Status, Task, Warnings
+from harness.execution.fresh_contents import FreshContents
+from harness.execution.messages import Alone, Finish, Measure, Message, Receive, Send, Spoilt, Status, Task, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.time_slices import TimeSlices
 from harness.execution.trying import Trying
@@ -31,6 +34,7 @@ from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
+from harness.measure.validity import Given
 from harness.results.measurement import ACROSS, CONTROL, CONTROLS, DEGRADED, SKIPPED, WRONG
 
 
@@ -40,10 +44,11 @@ def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive:
     Once its variants are prepared it measures when it is told to, and does the rest when there is nothing more to time.
     Raises UsageError if the command or the operation is at fault.
     """
-    worker = _Worker(task, send, set_turn)
+    sandboxed = sandbox.enter(task.settings.worker, Path(task.traces)) if task.settings.worker.sandbox else None
+    worker = _Worker(task, send, set_turn, sandboxed)
     try:
         worker.prepare()
-        while isinstance(message := receive(), Measure):
+        while not isinstance(message := receive(), Finish):
             worker.measure(message)
         worker.finish()
     except SpoiltError:
@@ -51,8 +56,11 @@ def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive:
 
 
 class _Worker:
-    def __init__(self, task: Task, send: Send, set_turn: Callable[[str | None], None]):
+    def __init__(
+        self, task: Task, send: Send, set_turn: Callable[[str | None], None], sandboxed: Mapping[str, bool] | None
+    ):
         self.task = task
+        self.sandboxed = sandboxed
         self.case = task.case
         self.send = send
         self.set_turn = set_turn
@@ -75,15 +83,20 @@ class _Worker:
         with self.turns.key("op.inputs"):
             self.data.inputs(self.case.seed)
         self._put_back("what op imports", replaced)
+        self._watch_operation()
         self.checking = Checking(self.case, self.device, self.data, self.turns, self.send)
         if self.task.full_pass:
-            self.checking.declared(self.task.variants, contents=self.task.several)
-            self._put_back("op.reference")
+            self.checking.declared(self.task.variants)
         for name in self.task.variants:
             with self._step(name, PREPARE):
                 self._prepare(name)
+        if self.task.full_pass:
+            self.checking.judge(self.subjects, contents=self.task.several)
+            self._put_back("op.reference")
         turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
         sampler = Sampler(self._timed(), self.device, self.settings.latency.cache, self.seed, turn, self.call_seconds)
+        self.turns.state.guard(sampler)
+        self.sampler = sampler
         self.slices = TimeSlices(sampler, self.send)
         latency = self.settings.latency
         limit = self.task.share * latency.seconds / latency.processes
@@ -91,28 +104,49 @@ class _Worker:
         self.turns.forget_compiles()
         self.send(messages.Ready(rounds, own_memory() if self.task.full_pass else 0))
 
-    def measure(self, message: Measure) -> None:
-        """Times all variants for a time slice."""
-        self.slices.measure(message)
+    def measure(self, message: Message) -> None:
+        """Times all variants for a time slice, or one of them for a moment."""
+        if isinstance(message, Alone):
+            self.slices.alone(message)
+        elif isinstance(message, Measure):
+            self.slices.measure(message)
 
     def finish(self) -> None:
         """Profiles the variants, and checks them once more."""
         self.call_seconds |= self.slices.end()
         self._send_compiles()
         self._put_back("a variant, while it was timed,")
+        FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send).run(self._ranked())
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
             slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
             for name in self._standing():
                 with self._step(name, CHECK):
-                    self.checking.again(self.subjects[name])
+                    self.checking.again(self.subjects[name], self.task.hidden_seed)
                     if name not in slow:
                         self.checking.on_device(self.subjects[name])
+            self.checking.compare_kept(self.task.hidden_seed)
             self.send(Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
             self._try(slow)
         self.turns.close()
+
+    def _watch_operation(self) -> None:
+        """Watches what all variants are measured by: it is imported before any module of theirs."""
+        operation, baseline = self.operation, self.case.baseline
+        functions = {"op.inputs": operation.inputs, "op.reference": operation.right, "op.work": operation.work}
+        if not baseline.unmet(self.device.name):
+            functions[baseline.key] = baseline.fn
+        for key, function in functions.items():
+            with self.turns.key(key), contextlib.suppress(UsageError):  # which is told where it is called
+                if function is not None:
+                    self.turns.state.watch(resolve(function, key))
+
+    def _ranked(self) -> list[Subject]:
+        """What is timed: the baseline first, by which the others are judged."""
+        baseline = self.case.baseline.name
+        return [self.subjects[name] for name in sorted(self._standing(), key=lambda name: name != baseline)]
 
     def _standing(self) -> list[str]:
         """The variants that have been prepared and have not failed."""
@@ -129,7 +163,8 @@ class _Worker:
         self.case = replace(self.case, device=self.device.name)
         self.dtype = getattr(torch, self.case.dtype)
         self.send(messages.DeviceOpened(self.device.facts()))
-        self.send(messages.Environment(of_process(self.device)))
+        shut_in = {} if self.sandboxed is None else {"sandbox": self.sandboxed}
+        self.send(messages.Environment({**of_process(self.device), **shut_in}))
 
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
         """Restores global state after code of the operation's author; warns of its changes and those in `before`."""
@@ -183,6 +218,7 @@ class _Worker:
             outputs = subject()
             self.device.synchronize()
         seconds = perf_counter() - start
+        given = Given(outputs)
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
             cost = self.turns.watch.cost(seconds, bool(dynamic))
@@ -194,7 +230,7 @@ class _Worker:
         self.turns.put_back(name)
         self.subjects[name] = subject
         if self.task.full_pass:
-            self.checking.first(subject, outputs)
+            self.checking.first(subject, given)
             if variant.compile is None:  # one that compiles may do so again
                 self.call_seconds[name] = subject.call_s
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -79,6 +79,15 @@ class CaseData:
             for what in self._expected[seed].opaque.values():
                 self.warnings.append(f"{where}: {what}, which is not compared")
         return self._expected[seed]
+
+    def forget_expected(self) -> None:
+        """Drops what the reference gave: it must not be in the process while a variant runs."""
+        self._expected.clear()
+
+    def forget_inputs(self, seeds: Iterable[int]) -> None:
+        """Drops the inputs for these seeds."""
+        for seed in seeds:
+            self._inputs.pop(seed, None)
 
     def drop_overwritten(self) -> bool:
         """Forgets what somebody has written over in memory, so that it is made anew; returns whether there was any."""

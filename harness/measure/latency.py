@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import repeat
 from time import perf_counter  # bound here: a variant may replace the module's
+from typing import Any
 
 import torch
 
@@ -29,6 +31,7 @@ BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call t
 MAX_CALLS = 10_000
 LONG_S = 5e-3  # of a call: a block need not hold several of them
 SLOW_S = 0.1  # of a call: longer than a preemption, or what a switch between variants costs
+ALONE_S = 5e-3  # of calls that the parent times as well
 HELD_UP = 10  # times as long as a block takes: if it is held up so long before it begins, a call has to do
 FASTER = 0.8  # of what a call was taken for: its block holds too few
 MAX_PROBES = 5
@@ -151,6 +154,24 @@ class Sampler:
             self.call_seconds[sample.variant] = min(known, sample.seconds)
         return samples
 
+    def alone(self, name: str, tell: Callable[..., None]) -> None:
+        """Times one subject for about ALONE_S, and tells, as soon as it has, the seconds of its calls by their samples.
+
+        First those of recorded calls, then with unrecorded ones, which are taken to last as long. None if it is not
+        timed, or if a call takes long.
+        """
+        block = self.blocks.get(name)
+        if block is None or block.call_s >= SLOW_S:
+            tell(None)
+            return
+        with self._turn(name) as turn, no_garbage_collection():
+            samples = [self._time(name) for _ in range(max(1, round(ALONE_S / max(block.seconds, 1e-9))))]
+            recorded = sum(sample.calls * sample.seconds for sample in samples)
+            tell(recorded, recorded + sum(block.unrecorded * sample.seconds for sample in samples))
+        if turn.failed:
+            self._leave_out(name)
+            tell(None)
+
     def _round_s(self) -> float:
         """Seconds that a round takes, as far as it is known before."""
         return sum(block.seconds for block in self.blocks.values())
@@ -173,30 +194,29 @@ class Sampler:
     def _time(self, name: str) -> Sample:
         """A sample of one block."""
         call, block = self._calls[name], self.blocks[name]
+        clock, elapsed, waiting, made = perf_counter, self._elapsed(), self._delay.seconds, Sample  # before any call
         speed = yardstick()
-        waited = self._delay.seconds()
-        start = perf_counter()
+        waited = waiting()
+        start = clock()
         for _ in range(block.unrecorded):
             call()
-        held_up = perf_counter() - start > HELD_UP * max(block.seconds, BLOCK_S)
+        held_up = clock() - start > HELD_UP * max(block.seconds, BLOCK_S)
         calls = 1 if held_up else block.calls
         if self._flush is not None:  # so that the cache holds none of its data; not timed
             self._flush()
-        seconds = self._elapsed(call, calls) / calls
-        waited = (self._delay.seconds() - waited) / calls
+        seconds = elapsed(repeat(call, calls)) / calls
+        waited = (waiting() - waited) / calls
         if seconds < FASTER * block.call_s:  # it was taken for slower, on a loud machine
             self.blocks[name] = self._sized(seconds)
-        return Sample(name, self.done, calls, seconds, speed, waited)
+        return made(name, self.done, calls, seconds, speed, waited)
 
-    def _elapsed(self, call: Callable[[], object], number: int) -> float:
-        synchronize = self._device.synchronize
-        clock = perf_counter
-        synchronize()
-        start = clock()
-        for _ in range(number):
-            call()
-        synchronize()
-        return clock() - start
+    def _elapsed(self) -> Callable[..., float]:
+        return timer(self._device.synchronize)
+
+    @property
+    def synchronize(self) -> Callable[[], None]:
+        """Waits for the device."""
+        return self._device.synchronize
 
     def _block(self, call: Callable[[], object], known: float) -> Block:
         """Finds how long a call takes."""
@@ -211,10 +231,10 @@ class Sampler:
 
     def _probe(self, call: Callable[[], object], number: int) -> float:
         """Seconds of so many calls, the fastest of two or more: those that were held up would say too much."""
-        fastest = float("inf")
+        fastest, timed = float("inf"), self._elapsed()
         for probe in range(MAX_PROBES):
             waited = self._delay.seconds()
-            elapsed = self._elapsed(call, number)
+            elapsed = timed(repeat(call, number))
             fastest = min(fastest, elapsed)
             held_up = self._delay.seconds() - waited > elapsed / 2
             if not BLOCK_S / 2 <= elapsed < SLOW_S or (probe and not held_up):
@@ -225,6 +245,27 @@ class Sampler:
         """The block for calls of so many seconds; a single call if the cache is emptied before each."""
         sized = block(call_s)
         return sized if self._flush is None else Block(1, min(sized.unrecorded, 1), call_s)
+
+
+def timer(synchronize: Callable[[], None]) -> Callable[..., float]:
+    """A function of calls that gives their seconds, device drained; its clock is the one that there is now.
+
+    What the first of them returns is kept if there is a list for it: all others, so that no memory is held.
+    """
+    clock = perf_counter
+
+    def elapsed(calls: Iterable[Callable[[], object]], kept: list[Any] | None = None) -> float:
+        remaining = iter(calls)
+        synchronize()
+        start = clock()
+        if kept is not None:
+            kept.append(next(remaining)())
+        for call in remaining:
+            call()
+        synchronize()
+        return clock() - start
+
+    return elapsed
 
 
 @contextlib.contextmanager

@@ -102,12 +102,13 @@ def record(
     events_per_call: int,
     grad: bool,
     seen: Callable[[], object],
+    threads: bool = False,
 ) -> Recorded:
     """Profiles `call` over the schedule that the settings give and writes its trace into `folder`, which exists.
 
     `events_per_call`, as `probe` counts them, bounds how many calls are recorded; `grad` is the grad mode of the calls.
     `seen()` is what has been built and executed so far: a call in which it changes is left out of all figures, since
-    the first execution of a graph or kernel takes longer than all others.
+    the first execution of a graph or kernel takes longer than all others. `threads`: of all threads, whoever calls.
     Raises OwnProfilerError if a call opens a profiler itself.
     """
     active = max(1, min(settings.active, settings.max_events // max(events_per_call, 1)))
@@ -118,6 +119,8 @@ def record(
             f"{events_per_call} events; raise profile.max_events={settings.max_events} to record more"
         )
     arguments, dropped = device.profiler_arguments(folder)
+    if threads:
+        arguments.setdefault("experimental_config", torch_private.all_threads())
     recording = True
 
     def ready(profile: torch.profiler.profile) -> None:
@@ -140,7 +143,7 @@ def record(
             with record_function(trace.CALL):
                 call()
             device.synchronize()  # else the step ends before its device work does
-            recording = number < unrecorded or torch_private.profiling()
+            recording = threads or number < unrecorded or torch_private.profiling()  # which tells of its own thread
             if not recording:
                 break
             after = seen()

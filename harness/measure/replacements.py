@@ -1,14 +1,16 @@
-"""Replacements: functions of torch, the clock and the harness that a variant has monkey-patched.
+"""Replacements: functions of torch, the clock, the harness and the operation that a variant has monkey-patched.
 
-A module that replaces `torch.rms_norm` when it is imported replaces it for every other variant as well.
+A module that replaces `torch.rms_norm` when it is imported replaces it for every other variant as well. What measuring
+itself rests on is watched more closely: whole classes, constants, the code of functions, objects in use.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import torch
@@ -39,24 +41,62 @@ MODULES = (
     "time",
     "gc",
     "builtins",
+    "json",
+    "zlib",
 )
+HARNESS = "harness."
+CLOCK = "time."
+LIBRARY = "variants."
+# What the time of a block rests on: looked at after each turn
+TIMING = (
+    "harness.measure.latency",
+    "harness.measure.yardstick",
+    "harness.measure.run_delay",
+    "harness.execution.time_slices",
+)
+BODY = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 BY_COMPILER = {"torch.nn.Module.__init__", "torch.nn.Module.__setstate__"}  # which Dynamo replaces as it is imported
 
 
 class Originals:
-    """The public functions and classes of torch, and what measuring rests on, as they are at its creation."""
+    """Functions and classes, and what measuring rests on, as they are at the creation of this.
 
-    def __init__(self) -> None:
-        self._spaces = {}
-        self._inherited = {"torch.Tensor": (torch.Tensor, _shadowable(torch.Tensor))}
-        for title, space in _spaces():
-            names = tuple(name for name, value in vars(space).items() if _watched(title, name, value))
-            if len(names) > 1:
-                get = itemgetter(*names)
-                self._spaces[title] = space, names, get, get(vars(space))
+    `spaces` are modules and classes by their titles; all that is watched, if there are none.
+    """
+
+    def __init__(self, spaces: Iterable[tuple[str, Any]] | None = None) -> None:
+        self._spaces: dict[str, tuple[Any, tuple[str, ...], Callable[..., Any], tuple[Any, ...]]] = {}
+        self._inherited: dict[str, tuple[type, frozenset[str]]] = {}
+        self._bodies: list[tuple[str, types.FunctionType]] = []
+        self._known = set[int]()
+        self._parts: list[Any] = []  # of the bodies, three of each
+        self._objects: list[tuple[Any, frozenset[str]]] = []
+        self._vital: tuple[str, ...] = (HARNESS, CLOCK, LIBRARY)
+        if spaces is None:
+            self._inherited["torch.Tensor"] = (torch.Tensor, _shadowable(torch.Tensor))
+        for title, space in _spaces() if spaces is None else spaces:
+            names = [name for name, value in vars(space).items() if _watched(title, name, value)]
+            self._watch(title, space, names, bodies=title.startswith((HARNESS, "torch.nn.functional")))
+
+    def add(self, function: Any) -> None:
+        """Watches a function of the operation's, and its whole module if that is one of the library's."""
+        module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
+        space = sys.modules.get(module)
+        if space is None:  # it was sent by value
+            self._watch_body(f"{module}.{name}", function)
+            return
+        whole = module.startswith(LIBRARY)
+        names = [known for known, value in vars(space).items() if value is function or (whole and callable(value))]
+        self._vital += () if whole else (f"{module}.{name} ",)
+        self._watch(module, space, names, bodies=True)
+
+    def guard(self, guarded: Any) -> None:
+        """Watches an object: nothing may hide the methods of its class."""
+        methods = frozenset(name for name in dir(type(guarded)) if callable(getattr(type(guarded), name)))
+        self._objects.append((guarded, methods - vars(guarded).keys()))
 
     def restore(self) -> list[str]:
-        """Restores everything that was replaced; returns the dotted names."""
+        """Restores everything that was replaced; returns the dotted names, and what they were replaced by."""
         changed = []
         for title, (space, names, get, values) in self._spaces.items():
             try:
@@ -64,7 +104,7 @@ class Originals:
             except KeyError:  # one was removed
                 same = False
             if not same:
-                for name, value in zip(names, values, strict=True):
+                for name, value in zip(names, values, strict=False):
                     now = vars(space).get(name)
                     if now is not value and not _by_torch(name, now):
                         changed.append(f"{title}.{name} (to {_origin(now)})")
@@ -73,7 +113,50 @@ class Originals:
             for name in inherited & vars(kind).keys():  # set on the class, it hides what the class inherits
                 changed.append(f"{title}.{name} (to {_origin(vars(kind)[name])})")
                 delattr(kind, name)
+        for guarded, methods in self._objects:
+            for name in methods & vars(guarded).keys():
+                kind = type(guarded)
+                changed.append(f"{kind.__module__}.{kind.__qualname__}.{name} (to {_origin(vars(guarded)[name])})")
+                delattr(guarded, name)
+        return changed + self._restore_bodies()
+
+    def vital(self, changed: Sequence[str]) -> list[str]:
+        """Those names of `restore` that measuring rests on, for which a variant has no honest use."""
+        return [name for name in changed if name.startswith(self._vital)]
+
+    def _watch(self, title: str, space: Any, names: Sequence[str], bodies: bool) -> None:
+        if not names:
+            return
+        get = itemgetter(*names, names[0])  # of one name alone, it would make no tuple
+        self._spaces[title] = space, tuple(names), get, get(vars(space))
+        if bodies:
+            for name in names:
+                self._watch_body(f"{title}.{name}", vars(space)[name])
+
+    def _watch_body(self, title: str, value: Any) -> None:
+        """Watches a function's code, which can be exchanged while the function is the same."""
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, types.FunctionType) and id(value) not in self._known:
+            self._known.add(id(value))
+            self._bodies.append((title, value))
+            self._parts += BODY(value)
+
+    def _restore_bodies(self) -> list[str]:
+        now = chain.from_iterable(BODY(function) for _, function in self._bodies)
+        if all(map(_is, now, self._parts)):
+            return []
+        changed = []
+        for index, (title, function) in enumerate(self._bodies):
+            known = self._parts[3 * index : 3 * index + 3]
+            if not all(map(_is, BODY(function), known)):
+                function.__code__, function.__defaults__, function.__kwdefaults__ = known
+                changed.append(f"{title} (another body)")
         return changed
+
+
+def of_timing() -> Originals:
+    """What the time of a block rests on; to look at it takes some ten microseconds."""
+    return Originals((title, space) for title, space in _spaces() if title == "time" or title.startswith(TIMING))
 
 
 def _shadowable(kind: type) -> frozenset[str]:
@@ -105,15 +188,23 @@ def _spaces() -> Iterator[tuple[str, Any]]:
     yield "torch.Tensor", torch.Tensor
     yield "torch.nn.Module", torch.nn.Module
     yield "torch.ops.aten", torch.ops.aten
-    yield from ((name, module) for name, module in list(sys.modules.items()) if name.startswith("harness."))
+    for name, module in list(sys.modules.items()):
+        if name.startswith(HARNESS):
+            yield name, module
+            kinds = {value for value in vars(module).values() if isinstance(value, type) and value.__module__ == name}
+            yield from ((f"{name}.{kind.__name__}", kind) for kind in kinds)
 
 
 def _watched(title: str, name: str, value: Any) -> bool:
     """Whether a name is one that code calls: a function or class, or what a property or operator stands for."""
     if f"{title}.{name}" in BY_COMPILER:
         return False
+    if title.startswith(HARNESS) and isinstance(value, types.FunctionType):
+        return True
     if name.startswith("__"):
         return title in ("torch.Tensor", "torch.nn.Module") and isinstance(value, CALLED)
-    if name.startswith("_") and not title.startswith("harness."):
+    if title.startswith(HARNESS) and name.isupper():  # a constant
+        return True
+    if name.startswith("_") and not title.startswith(HARNESS):
         return False
     return callable(value) or isinstance(value, CALLED)

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from harness.devices.base import Device
-from harness.measure import torch_private
+from harness.measure import replacements, torch_private
 from harness.measure.replacements import Originals
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
@@ -197,18 +197,32 @@ class GlobalState:
         self._compiler = {name: module.get_config_copy() for name, module in torch_private.configurations().items()}
         self._generators = (device.get_rng_state(), random.getstate(), np.random.get_state())
         self._originals = Originals()
+        self._timing = replacements.of_timing()
+        self.guard(device)
+
+    def guard(self, guarded: Any) -> None:
+        """Watches an object that timing rests on."""
+        self._timing.guard(guarded)
+
+    def watch(self, function: Any) -> None:
+        """Watches a function of the operation's, such as its baseline, by which all variants are measured."""
+        self._originals.add(function)
+
+    def tampered(self, changed: Sequence[str]) -> list[str]:
+        """Those of the changes that measuring itself rests on."""
+        return self._originals.vital(changed)
 
     def restore(self) -> list[str]:
-        """Puts back the settings that other variants would be timed under; returns the names of those changed.
+        """Puts back what other variants would be timed under or by; returns the names of what had changed.
 
-        Takes some ten microseconds.
+        Takes some twenty microseconds.
         """
-        return self._put_back(self._settings) + self._warnings()
+        return self._put_back(self._settings) + self._warnings() + self._timing.restore()
 
     def restore_all(self) -> list[str]:
         """Restores all global state, which takes a millisecond or two; returns the names of what had changed."""
         changed = self._put_back(self._all) + self._warnings()
-        changed += self._originals.restore()
+        changed += self._timing.restore() + self._originals.restore()
         changed += self._environment_variables() + self._streams_and_folder() + self._signals() + self._configurations()
         return changed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
@@ -116,12 +117,26 @@ class Subject:
         """
         if self.mode == "forward":
             return self._call_function
-        if not self._seconds or (self.mode == "backward" and self._graph is None):
+        if self._upstream is None:
             self()
         if self.mode == "backward":
-            outputs, upstream = self._graph  # type: ignore[misc]
+            if self._graph is None:
+                if self.state is not None:
+                    self.state.restore()
+                self._graph = self._differentiable(self._outputs())
+            outputs, upstream = self._graph
             return partial(torch.autograd.grad, outputs, self._leaves, upstream, retain_graph=True, allow_unused=True)
         return _forward_backward(self._call_function, self._leaves, self._upstream or [], self._paths)
+
+    def on(self, inputs: Sequence[Any] | dict[str, Any], seed: int) -> Subject:
+        """The same variant on inputs and upstream gradients of its own, which it has not been called with."""
+        other = copy.copy(self)
+        other.seed = seed
+        other._hold(inputs, self._device)
+        other._graph = None
+        drawn = None if self._upstream is None else [upstream(g, seed + i) for i, g in enumerate(self._upstream)]
+        other._upstream = drawn
+        return other
 
     def refresh(self, inputs: Sequence[Any] | dict[str, Any]) -> None:
         """Writes new contents into the same tensors, at the same addresses if these are of the same size.
@@ -166,6 +181,16 @@ class Subject:
         computed = [output for label, output in zip(self.labels, outputs, strict=True) if label.kind != BUFFER]
         tensors = [output for output in computed if isinstance(output, torch.Tensor) and odd(output) is None]
         return bool(tensors) and all(addresses(tensor)[-1] in own_memory for tensor in tensors)
+
+    def returns_again(self, first: Outputs, second: Outputs) -> bool:
+        """Whether an output of a second call lies where one of the first does, which is not what the call was given."""
+        state = () if self.state is None else (*self.state.module.parameters(), *self.state.module.buffers())
+        given = (*self._tensors, *state, *(self._upstream or ()))
+        known = {address for tensor in given for address in addresses(tensor)}
+        held, again = (
+            {address for value in outputs for address in _addresses(value)} - known for outputs in (first, second)
+        )
+        return bool(held & again)
 
     def backward_graphs(self) -> int:
         """How many of the graphs that autograd would run backward are compiled ones."""
@@ -239,6 +264,12 @@ def _forward_backward(
 
 def _items(inputs: Sequence[Any] | dict[str, Any]) -> Iterable[tuple[Any, Any]]:
     return inputs.items() if isinstance(inputs, dict) else enumerate(inputs)
+
+
+def _addresses(value: Any) -> list[int]:
+    """Where an output's memory begins, if it has any."""
+    known = isinstance(value, torch.Tensor) and odd(value) is None and value.numel() > 0
+    return addresses(value) if known else []
 
 
 def _has_gradient(value: Any) -> bool:

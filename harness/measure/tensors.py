@@ -72,10 +72,14 @@ def odd(value: Any) -> str | None:
     """Why a tensor can be neither copied nor compared; None if it can, and for anything else than a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        return f"a {kind}, a subclass of torch.Tensor, of which nobody knows what has been computed"
+    hiding = [name for name in vars(value) if hasattr(torch.Tensor, name)]
+    if hiding:
+        return f"a tensor whose own attributes hide torch's ({', '.join(sorted(hiding))})"
     if value.is_nested:
         return "a nested tensor"
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        return f"a {type(value).__module__}.{type(value).__qualname__}, a subclass of torch.Tensor"
     if value.is_quantized:
         return f"a quantized tensor ({short(value.dtype)})"
     if value.is_meta:

@@ -51,6 +51,7 @@ BACKEND_FAILED = "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
 DISABLE_PROFILER = "torch.autograd:_disable_profiler"
 SPAN = "torch:_C._profiler._RecordFunctionFast"
+PROFILER_CONFIGURATION = "torch:_C._profiler._ExperimentalConfig"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
 LOAD_KERNEL = "torch._inductor.codecache:CppPythonBindingsCodeCache.load_pybinding_async"
 REGISTER_BACKENDS = "torch._inductor.codegen.common:init_backend_registration"
@@ -226,6 +227,11 @@ def profiling() -> bool:
 def stop_profiling() -> None:
     """Ends the profiler that is recording, and drops what it has recorded."""
     _called(DISABLE_PROFILER)
+
+
+def all_threads() -> Any:
+    """A profiler's configuration under which it records the operators of all threads; None without that name."""
+    return _called(PROFILER_CONFIGURATION, profile_all_threads=True)
 
 
 def span(name: str) -> Any:

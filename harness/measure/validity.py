@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -11,66 +12,99 @@ from harness.configuration.operation import Inputs
 from harness.devices.base import Device
 from harness.measure.correctness import compare, snapshot
 from harness.measure.observations import Finding
-from harness.measure.outputs import Outputs, unmatched
+from harness.measure.outputs import Label, Outputs, unmatched
 from harness.measure.reference import Expected
 from harness.measure.state import alike
 from harness.measure.subject import Subject
-from harness.measure.tensors import same
+from harness.measure.tensors import odd, same, seal, unseal
 
 SETTLE_S = 0.02  # long enough for a thread that was left behind to show itself
+RUNNING = "its output still changes after the call has returned: work is left running"
+ALIASED = "returns the same memory from each call, as if it remembered: what was kept of earlier outputs may change"
 RANDOM = "it draws random numbers, so its correctness is not known"
 
 
-def examine(
-    subject: Subject,
-    first: Outputs,
-    call: Callable[[], Outputs],
-    inputs: Callable[[], Inputs],
-    expected: Expected,
-    device: Device,
-) -> Finding:
-    """Checks a variant by the outputs of its `first` call, then by those of a second call.
+class Given:
+    """The outputs of a call, and copies that are taken at once: they may change later."""
+
+    def __init__(self, outputs: Outputs):
+        self.outputs = outputs
+        self.taken = snapshot(outputs)
+
+    @property
+    def sealed(self) -> Outputs:
+        """The copies, out of reach of whoever looks for tensors; what is no plain tensor as it is."""
+        return tuple(value if odd(value) else seal(value) for value in self.taken)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the first two calls of a variant gave, taken before the reference's values were in the process."""
+
+    keys: tuple[str, ...]
+    labels: Sequence[Label]
+    first: Outputs  # sealed
+    second: Outputs | None  # likewise; None: there was none
+    fault: str | None = None  # that is known without the reference
+    elsewhere: bool = False  # so that nothing else can be said
+    no_op: bool = False
+    draws: bool = False  # random numbers
+
+
+def observe(
+    subject: Subject, first: Given, call: Callable[[], Given], inputs: Callable[[], Inputs], device: Device
+) -> Seen:
+    """Looks at what a variant's `first` call gives and a second one, and at what it does to its inputs.
 
     `call` calls the subject and waits for its device; `inputs` gives the CPU tensors that its own were copied from.
     """
-    alone = len(first) == 1 and not (subject.keys and expected.keys)  # one output needs no name
-    if subject.keys != expected.keys and not alone:
-        return Finding(f"outputs by {_listed(subject.keys)}, where the reference has {_listed(expected.keys)}", None)
-    elsewhere = _elsewhere(first, device.torch_device())
+    keys, labels = subject.keys, subject.labels
+    elsewhere = _elsewhere(first.outputs, device.torch_device())
     if elsewhere:
-        return Finding(elsewhere, None)
-    taken = snapshot(first)
+        return Seen(keys, labels, (), None, elsewhere, elsewhere=True)
+    taken = first.taken
     time.sleep(SETTLE_S)
     device.synchronize()
-    settled = snapshot(first)
-    labels = subject.labels
-    verdict = compare(taken, expected, labels)
-    if not _alike(taken, settled):
-        return Finding("its output still changes after the call has returned: work is left running", verdict.error)
+    if not _alike(taken, snapshot(first.outputs)):
+        return Seen(keys, labels, first.sealed, None, RUNNING)
     changed = subject.changed_inputs(inputs())
     if changed:
-        which = ", ".join(map(str, changed))
-        also = f"; {verdict.reason}" if verdict.reason else ""
-        return Finding(f"changes its inputs in place (input {which}){also}", verdict.error)
-    no_op = subject.returns_input(first)
+        return Seen(
+            keys, labels, first.sealed, None, f"changes its inputs in place (input {', '.join(map(str, changed))})"
+        )
+    no_op = subject.returns_input(first.outputs)
     subject.forget_graph()  # else a forward pass that draws random numbers would go unseen
     before = device.get_rng_state()
-    second = snapshot(call())
+    second = call()
     draws = not alike(before, device.get_rng_state())
-    if (draws and not _alike(taken, second)) or expected.random:
-        return Finding(None, None, not_comparable=RANDOM, no_op=no_op)
-    again = compare(second, expected, labels)
+    fault = ALIASED if subject.returns_again(first.outputs, second.outputs) else None
+    return Seen(keys, labels, first.sealed, second.sealed, fault, no_op=no_op, draws=draws)
+
+
+def judge(seen: Seen, expected: Expected) -> Finding:
+    """What is found of a variant by what was seen of it and what its reference gives."""
+    alone = len(seen.first) == 1 and not (seen.keys and expected.keys)  # one output needs no name
+    if seen.keys != expected.keys and not alone:
+        return Finding(f"outputs by {_listed(seen.keys)}, where the reference has {_listed(expected.keys)}", None)
+    if seen.elsewhere:
+        return Finding(seen.fault, None)
+    first, second = (tuple(map(unseal, outputs or ())) for outputs in (seen.first, seen.second))
+    verdict = compare(first, expected, seen.labels)
+    if seen.fault:
+        also = f"; {verdict.reason}" if verdict.reason else ""
+        return Finding(f"{seen.fault}{also}", verdict.error)
+    if (seen.draws and not _alike(first, second)) or expected.random:
+        return Finding(None, None, not_comparable=RANDOM, no_op=seen.no_op)
+    again = compare(second, expected, seen.labels)
     reason = verdict.reason or (again.reason and f"right in its first call only: {again.reason}")
     undetermined = None if reason else verdict.undetermined or again.undetermined
-    notes = unmatched(taken, labels, expected.outputs, expected.labels)
-    return Finding(reason, None if undetermined else verdict.error, undetermined, no_op, notes)
+    notes = unmatched(first, seen.labels, expected.outputs, expected.labels)
+    return Finding(reason, None if undetermined else verdict.error, undetermined, seen.no_op, notes)
 
 
-def reexamine(subject: Subject, call: Callable[[], Outputs], inputs: Inputs, expected: Expected) -> str | None:
-    """Checks a variant once more after timing, on new contents in the same tensors; None: right."""
-    subject.refresh(inputs)
-    outputs = snapshot(call())
-    reason = compare(outputs, expected, subject.labels).reason
+def remembered(outputs: Outputs, expected: Expected, labels: Sequence[Label]) -> str | None:
+    """What is wrong with outputs, sealed or not, for new contents of the inputs; None: nothing."""
+    reason = compare(tuple(map(unseal, outputs)), expected, labels).reason
     return f"wrong for new contents of its inputs, as if it remembered: {reason}" if reason else None
 
 

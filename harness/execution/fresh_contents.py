@@ -1,0 +1,89 @@
+"""Fresh contents: the variants of a measuring process tried on inputs that they have not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from harness.execution.checking import Checking
+from harness.execution.messages import Send, Status, Task
+from harness.execution.turns import LATENCY, Turns
+from harness.measure import fresh
+from harness.measure.case_data import CaseData
+from harness.measure.fresh import Slowdown
+from harness.measure.latency import SLOW_S, Sampler, no_garbage_collection
+from harness.measure.outputs import OUTPUT, Label
+from harness.measure.subject import Subject
+from harness.measure.tensors import memories
+from harness.measure.trees import dotted, flatten, walk
+from harness.measure.validity import Given
+from harness.results.measurement import DEGRADED
+
+EXPLAINING = 3  # tries of the baseline
+
+
+class FreshContents:
+    """Times the variants of one process on contents that are drawn anew, and sends what is found.
+
+    In the process that checks outputs as well, one of a timed call is kept, to be compared with the reference.
+    """
+
+    def __init__(
+        self, task: Task, data: CaseData, turns: Turns, checking: Checking, sampler: Sampler, send: Send
+    ) -> None:
+        self._task = task
+        self._data = data
+        self._turns = turns
+        self._checking = checking
+        self._sampler = sampler
+        self._send = send
+        self._drawn = 0
+        self._seeds: set[int] = set()
+
+    def run(self, subjects: Sequence[Subject]) -> None:
+        """Tries each of the subjects that is timed; the baseline, which comes first, explains what caches do."""
+        size = _size(self._data, self._task.case.seed)
+        if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
+            return
+        explained = Slowdown(1.0)
+        for subject in subjects:
+            block = self._sampler.blocks.get(subject.name)
+            if block is None or block.call_s >= SLOW_S:
+                continue
+            first = subject.name == self._task.case.baseline.name
+            tries = self._tries(subject, fresh.calls(size))
+            with self._turns.turn(subject.name, LATENCY, grad=self._task.case.mode != "forward"):
+                if first:
+                    explained = fresh.least(next(tries) for _ in range(EXPLAINING))
+                persistent = fresh.persistent(tries, Slowdown(math.inf) if first else explained)
+                if persistent is not None:
+                    self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
+        self._data.forget_inputs(self._seeds - {self._task.hidden_seed, self._task.case.seed})
+
+    def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
+        """A few tries, each on contents of its own."""
+        call = subject.timed()
+        for number in range(fresh.TRIES):
+            seeds = [self._task.hidden_seed + number * calls + index for index in range(calls)]
+            self._seeds.update(seeds)
+            others = [subject.on(self._data.inputs(seed), seed) for seed in seeds]
+            unseen = [other.timed() for other in others]
+            compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
+            take: Callable[[Any], None] = partial(self._keep, subject.name) if compared else lambda outputs: None
+            with no_garbage_collection():
+                block = self._sampler.blocks[subject.name]
+                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, take)
+            yield seen
+
+    def _keep(self, name: str, outputs: Any) -> None:
+        """Keeps the outputs of the first call, whose contents are those of the hidden seed."""
+        labels = [Label(OUTPUT, dotted(path)) for path, _ in walk(outputs)]
+        self._checking.keep(name, Given(flatten(outputs)), labels)
+
+
+def _size(data: CaseData, seed: int) -> int:
+    """The bytes of a case's inputs."""
+    tensors = [value for value in flatten(data.inputs(seed)) if hasattr(value, "untyped_storage")]
+    return sum(memory.nbytes for tensor in tensors for memory in memories(tensor))

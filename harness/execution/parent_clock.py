@@ -1,0 +1,29 @@
+"""The parent's clock: how long a process says that calls took, held against a clock that no variant can touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.execution.messages import TimedAlone
+
+TRIES = 6
+LONGER = 1.3  # beside the calls there are messages, the yardstick and the change of turns: a tenth of ALONE_S
+
+
+def disagreement(tries: Iterable[tuple[float, TimedAlone]]) -> str | None:
+    """What is wrong with what a process tells of calls, given the seconds from asking to its answer.
+
+    None if there is nothing to compare, or if one of the tries agrees: a busy machine makes some longer.
+    """
+    ratios = []
+    for elapsed, told in tries:
+        if told.recorded is None or told.recorded <= elapsed <= LONGER * told.seconds:
+            return None
+        ratios.append(elapsed / max(told.seconds, 1e-9))
+    if not ratios:
+        return None
+    least = min(ratios, key=lambda ratio: abs(ratio - 1))
+    return (
+        f"its calls take {least:.3g} times as long by the clock of another process as by that of its own: the clock or "
+        "what is timed was tampered with"
+    )

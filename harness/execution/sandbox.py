@@ -1,0 +1,117 @@
+"""Sandbox: what a measuring process gives up before it imports anybody's code, as far as Linux lets it.
+
+No network (a namespace of its own), no writing but to a few folders and no signals to other processes (Landlock),
+limits on memory, processes, files and time (setrlimit). It cannot be left, and holds for all that the process starts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+from harness.configuration.settings import WorkerSettings
+from harness.devices.cpu import cores
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+NO_NEW_PRIVILEGES = 38  # of prctl
+# Landlock (Documentation/userspace-api/landlock.rst): system calls, rights, and the version that knows each
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+CHANGES = WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # files written, removed and made
+LATER = {2: 1 << 13, 3: TRUNCATE}  # moved between folders; cut short
+NETWORK, SIGNALS = 4, 6
+BOUND, CONNECTED = 1, 2
+ABSTRACT_SOCKETS, SIGNAL = 1, 2
+PROCESSES = 512
+FILE_BYTES = 1 << 30
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+
+
+def enter(worker: WorkerSettings, traces: Path) -> dict[str, bool]:
+    """Enters it; says what is kept from this process from now on. `traces` stays writable."""
+    traces.mkdir(parents=True, exist_ok=True)
+    folders = [str(traces), tempfile.gettempdir(), *filter(None, map(os.environ.get, CACHES))]
+    network = _no_network()
+    version = _restrict([folder for folder in folders if os.path.isdir(folder)])
+    return {
+        "no_network": network or version >= NETWORK,
+        "read_only": version > 0,
+        "no_signals": version >= SIGNALS,
+        **_limits(worker.timeout_s),
+    }
+
+
+def _no_network() -> bool:
+    """Moves this process, which has one thread, into a network namespace without a device."""
+    if not sys.platform.startswith("linux"):
+        return False
+    user, group = os.getuid(), os.getgid()
+    unshare = ctypes.CDLL(None, use_errno=True).unshare
+    if unshare(CLONE_NEWNET) == 0:
+        return True
+    if unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+        return False
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text)
+    return True
+
+
+def _restrict(folders: Iterable[str]) -> int:
+    """Restricts this process by Landlock to writing into these folders; returns its version, 0 if there is none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    version = int(call(CREATE_RULESET, None, 0, 1))
+    if version < 1:
+        return 0
+    changes = CHANGES | sum(right for since, right in LATER.items() if version >= since)
+    fields = [changes]
+    if version >= NETWORK:
+        fields.append(BOUND | CONNECTED)
+    if version >= SIGNALS:
+        fields.append(ABSTRACT_SOCKETS | SIGNAL)
+    attributes = struct.pack(f"{len(fields)}Q", *fields)
+    rules = int(call(CREATE_RULESET, attributes, len(attributes), 0))
+    if rules < 0:
+        return 0
+    try:
+        devices = changes & (WRITE_FILE | TRUNCATE)
+        for folder, allowed in (*((folder, changes) for folder in folders), ("/dev", devices), ("/dev/shm", changes)):
+            if os.path.isdir(folder):
+                below = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+                call(ADD_RULE, rules, 1, struct.pack("=Qi", allowed, below), 0)
+                os.close(below)
+        ctypes.CDLL(None).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        return version if call(RESTRICT_SELF, rules, 0) == 0 else 0
+    finally:
+        os.close(rules)
+
+
+def _limits(timeout_s: float) -> dict[str, bool]:
+    """Limits memory to what is available, processes, the size of a file, and time to that of a step on all cores."""
+    held = psutil.Process().memory_info().vms
+    seconds = int(timeout_s * (cores() or 1)) + 60
+    wanted = {
+        "memory": (resource.RLIMIT_AS, held + psutil.virtual_memory().available),
+        "time": (resource.RLIMIT_CPU, seconds),
+        "files": (resource.RLIMIT_FSIZE, FILE_BYTES),
+        "processes": (resource.RLIMIT_NPROC, PROCESSES),
+    }
+    entered = {}
+    for name, (kind, limit) in wanted.items():
+        hard = resource.getrlimit(kind)[1]
+        try:
+            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(kind, (limit, limit))
+            entered[f"limited_{name}"] = kind != resource.RLIMIT_NPROC or os.getuid() != 0  # which holds not for root
+        except (OSError, ValueError):
+            entered[f"limited_{name}"] = False
+    return entered

@@ -1,0 +1,1 @@
+"""Judge: a verdict on a kernel from anywhere, of which nobody knows how honest it is."""

@@ -1,0 +1,79 @@
+"""Candidate: a stranger's file, read without running it, and given a name under which it can be imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.configuration.errors import UsageError, one_line
+
+USUAL = "candidate"  # the function's name, if it is not the operation's
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file and the function in it; `fault` says why it cannot be judged."""
+
+    name: str
+    path: Path
+    function: str
+    fault: str | None = None
+
+
+def read(paths: Sequence[str], function: str | None, op: str) -> list[Candidate]:
+    """The candidates in these files: `function`, or the one named as the operation is, or `candidate`.
+
+    Raises UsageError if a file cannot be read, or has no such function.
+    """
+    stems = [Path(path).stem for path in paths]
+    names = [stem if stems.count(stem) == 1 else f"{stem}_{number}" for number, stem in enumerate(stems, 1)]
+    return [_read(Path(path), name, function, op) for path, name in zip(paths, names, strict=True)]
+
+
+def _read(path: Path, name: str, function: str | None, op: str) -> Candidate:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {one_line(error)}") from error
+    wanted = [function] if function else [op.rpartition("/")[2], USUAL]
+    try:
+        offered = _names(ast.parse(text))
+    except (SyntaxError, ValueError) as error:
+        return Candidate(name, path, wanted[0], f"is no Python: {one_line(error)}")
+    found = next((each for each in wanted if each in offered), None)
+    if found is None and function is None and len(offered) == 1:
+        found = offered[0]
+    if found is None:
+        what = f"--fn={function}: {path}" if function else f"{path}"
+        raise UsageError(f"{what} has no {' or '.join(wanted)}; it has: {', '.join(offered) or 'no functions'}")
+    return Candidate(name, path, found)
+
+
+def _names(module: ast.Module) -> list[str]:
+    """The public names that a module gives a function, a class or a value."""
+    names: list[str] = []
+    for statement in module.body:
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            names.append(statement.name)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+        elif isinstance(statement, ast.ImportFrom):
+            names += [alias.asname or alias.name for alias in statement.names]
+    return [name for name in dict.fromkeys(names) if not name.startswith("_") and not name.isupper()]
+
+
+def installed(candidate: Candidate, folder: Path) -> str:
+    """The dotted path of a candidate's function, once its file is copied into `folder`, where imports find it.
+
+    What stands beside the file is found as well, after everything else.
+    """
+    module = f"judged_{re.sub(r'[^0-9A-Za-z_]', '_', candidate.name)}"
+    shutil.copyfile(candidate.path, folder / f"{module}.py")
+    sys.path += [entry for entry in (str(folder), str(candidate.path.resolve().parent)) if entry not in sys.path]
+    return f"{module}.{candidate.function}"

@@ -1,0 +1,135 @@
+"""The judge: its JSON, its exit status, who is valid, and what a candidate cannot do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import PEAKS, Ran, in_process
+from conftest import Shared
+
+TRICKS = Path(__file__).parent / "tricks"
+CASE = ("--op", "rmsnorm", "device=cpu", "dtype=float32", "op.dims.rows=64", "op.dims.hidden=256", "lock=none")
+BRIEF = (*CASE, *PEAKS, "latency.processes=2", "latency.max_processes=2", "latency.seconds=0.1")
+KEYS = {"schema_version", "valid", "verdict", "speedup", "speedup_lo", "speedup_hi", "max_error", "findings"}
+PRISONER = """
+import os, signal, socket
+from pathlib import Path
+
+import torch
+
+OUT = Path({out!r})
+TRIED = {{}}
+
+
+def attempt(name, action):
+    try:
+        action()
+    except OSError:
+        TRIED[name] = "refused"
+    else:
+        TRIED[name] = "done"
+
+
+def connect():
+    with socket.socket() as tried:
+        tried.settimeout(2)
+        tried.connect(("127.0.0.1", {port}))
+
+
+def rmsnorm(x, weight):
+    if not TRIED:
+        attempt("write", lambda: (OUT / "written").write_text("by a candidate"))
+        attempt("signal", lambda: os.kill({parent}, 0))
+        attempt("network", connect)
+        if os.environ.get("TELL"):
+            raise RuntimeError(str(TRIED))
+    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
+"""
+
+
+def judge(folder: Path, *arguments: Any) -> Ran:
+    return in_process(*map(str, arguments), *BRIEF, cwd=folder, module="harness.judge")
+
+
+def said(ran: Ran) -> dict[str, Any]:
+    return json.loads(ran.out, parse_constant=lambda text: pytest.fail(text))
+
+
+@pytest.fixture(scope="module")
+def several(shared: Shared) -> Ran:
+    names = [TRICKS / "honest" / "per_shape.py", TRICKS / "cache_by_row.py", TRICKS / "precision_bfloat16.py"]
+
+    def make(folder: Path) -> Ran:
+        (folder / "broken.py").write_text("def rmsnorm(x, weight:\n")
+        (folder / "raises.py").write_text("raise SystemExit(2)\ndef rmsnorm(x, weight): return x\n")
+        return judge(folder, *names, "broken.py", "raises.py")
+
+    return shared("judge", make)
+
+
+def test_several_are_ranked_and_one_that_is_not_valid_decides_the_status(several: Ran) -> None:
+    document = said(several)
+    assert several.status == 1
+    by_name = {each["candidate"]: each for each in document["ranking"]}
+    assert document["ranking"][0]["candidate"] == document["candidate"] == "per_shape"
+    assert [each["valid"] for each in document["ranking"]] == [True, False, False, False, False]
+    assert set(document) >= KEYS
+    assert all(set(each) >= KEYS - {"schema_version"} for each in by_name.values())
+    assert {name: each["findings"][0]["kind"] for name, each in by_name.items() if each["findings"]} == {
+        "cache_by_row": "cache",
+        "precision_bfloat16": "values",
+        "broken": "failed",
+        "raises": "failed",
+    }
+    assert "SystemExit" in by_name["raises"]["findings"][0]["reason"]
+
+
+def test_a_valid_one_has_its_figures_and_no_findings(several: Ran) -> None:
+    document = said(several)
+    assert document["valid"] and document["findings"] == []
+    assert document["speedup_lo"] <= document["speedup"] <= document["speedup_hi"]
+    assert document["verdict"] in ("faster", "slower", "same", "unclear")
+    assert 0 <= document["max_error"] < 1
+    assert document["latency_us"] > 0 and document["bound_share"] > 0
+    assert document["operator_calls"] == 1 and document["operators"][0]["self_cpu_us"] > 0
+    assert set(document["sandbox"]) >= {"no_network", "read_only", "no_signals", "limited_memory"}
+
+
+def test_a_candidate_cannot_write_results_reach_the_network_or_end_the_judge(tmp_path: Path) -> None:
+    import os
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        source = PRISONER.format(out=str(tmp_path), port=server.getsockname()[1], parent=os.getpid())
+        (tmp_path / "prisoner.py").write_text(source)
+        ran = judge(tmp_path, "prisoner.py", "worker.env.TELL=1")
+    document = said(ran)
+    assert ran.status == 1
+    for wanted, what in (("read_only", "write"), ("no_signals", "signal"), ("no_network", "network")):
+        if document["sandbox"][wanted]:
+            assert f"'{what}': 'refused'" in document["findings"][0]["reason"]
+    assert not document["sandbox"]["read_only"] or not (tmp_path / "written").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        ((), "CANDIDATE: name the file of at least one"),
+        (("missing.py",), "missing.py: cannot be read"),
+        (("empty.py",), "empty.py has no rmsnorm or candidate; it has: first, second"),
+        (("empty.py", "--fn", "third"), "--fn=third: empty.py has no third; it has: first, second"),
+        (("empty.py", "--seconds", "1"), "--seconds=1: expected a number of 5 or more"),
+        (("naive.py",), "naive.py: is called as the baseline is, naive; rename the file"),
+    ],
+)
+def test_what_is_wrong_with_the_command_is_said_in_a_line(
+    tmp_path: Path, arguments: tuple[str, ...], refusal: str
+) -> None:
+    (tmp_path / "empty.py").write_text("def first(x): ...\ndef second(x): ...\n_THIRD = 3\n")
+    (tmp_path / "naive.py").write_text("def candidate(x, weight): ...\n")
+    ran = judge(tmp_path, *arguments)
+    assert ran.status == 2
+    assert refusal in ran.error

@@ -1,0 +1,71 @@
+"""The suite of tricks: none ends as a clean `faster`, each is found out by name; honest oddities are not accused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from cli import QUICK, Ran, in_process
+from conftest import Shared
+
+FOLDER = Path(__file__).parent / "tricks"
+CASE = ("op=rmsnorm", "device=cpu", "dtype=float32", "op.dims.rows=64", "op.dims.hidden=256")
+BUILT = {"cpp_operator"}  # takes half a minute to build
+
+
+def files(folder: Path) -> dict[str, str]:
+    """The kind of each, which its first line begins with, by its name."""
+    return {path.stem: path.read_text().partition(":")[0].strip('"') for path in sorted(folder.glob("*.py"))}
+
+
+TRICKS = files(FOLDER)
+HONEST = files(FOLDER / "honest")
+FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items())}
+QUICKLY = sorted(FIRST.values())  # one of each kind
+LATER = sorted(set(TRICKS) - set(QUICKLY))
+
+
+def slow(names: list[str]) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def measure(folder: Path, package: str, names: list[str]) -> Ran:
+    added = [f"+op.variants.{name}.fn={package}.{name}.candidate" for name in names]
+    return in_process(*CASE, *QUICK, *added, cwd=folder)
+
+
+def said(ran: Ran, name: str) -> str:
+    """What a row says of a variant: its reason and its warnings."""
+    row = next(row for row in ran.results["measurements"] if row["variant"] == name)
+    return "; ".join(filter(None, [row["reason"], *row["notes"]]))
+
+
+@pytest.mark.parametrize("name", [*QUICKLY, *slow(LATER)])
+def test_a_trick_is_found_out(shared: Shared, name: str) -> None:
+    ran = shared(
+        "tricks" if name in QUICKLY else "more_tricks",
+        lambda folder: measure(folder, "tricks", QUICKLY if name in QUICKLY else LATER),
+    )
+    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)  # not by an import
+    assert any(part in said(ran, name) for part in found.split("|")), said(ran, name)
+    row = ran.rows[name]
+    ranked = row["status"] == "ok" and row["verdict"] != ""
+    assert not ranked or "leaves them changed" in said(ran, name)
+    for honest in ("naive", "fused"):
+        assert (ran.rows[honest]["status"], ran.rows[honest]["reason"]) == ("ok", ""), honest
+
+
+@pytest.mark.parametrize("name", [*sorted(set(HONEST) - BUILT), *slow(sorted(BUILT))])
+def test_an_honest_oddity_is_not_accused(shared: Shared, name: str) -> None:
+    names = sorted(BUILT) if name in BUILT else sorted(set(HONEST) - BUILT)
+    ran = shared("honest_built" if name in BUILT else "honest", lambda folder: measure(folder, "tricks.honest", names))
+    assert (ran.rows[name]["status"], said(ran, name)) == ("ok", ""), name
+    assert ran.rows[name]["verdict"] != ""
+
+
+def test_the_suite_has_many_kinds_and_says_where_each_was_seen() -> None:
+    assert len(TRICKS) >= 50
+    assert len(FIRST) >= 15
+    for name in TRICKS:
+        assert "eported" in (FOLDER / f"{name}.py").read_text(), name
