@@ -118,6 +118,14 @@ def test_sizes_near_those_asked_for() -> None:
     )
 
 
+def test_sizes_at_which_the_baseline_raises_are_none() -> None:
+    """Nobody has a note, even where the reference takes them."""
+    plain = deepcopy(composed("rmsnorm", "dtype=float32"))
+    variants = {"naive": {"fn": multiples_of_8}, "other": {"fn": only_512}}
+    plain["op"] |= {"variants": variants, "probes": {}}
+    assert [(row.status, row.notes) for row in measured(plain)[0]] == [("ok", []), ("ok", [])]
+
+
 def test_no_size_varies_where_the_operation_says_so() -> None:
     assert checked("rmsnorm", {"only_512": only_512}, vary=["rows"])["only_512"].status == "ok"
 

@@ -50,6 +50,7 @@ class Trying:
             for trial in self._trials:
                 trial.inputs(self._seed)
         self._given: dict[Trial, list[_Given]] = {trial: [] for trial in self._trials}
+        self._notes: dict[Trial, list[Note]] = {trial: [] for trial in self._trials}
 
     def call(self, subject: Subject) -> None:
         """Calls a variant on each trial's inputs, and keeps copies of what it gives.
@@ -64,7 +65,8 @@ class Trying:
             try:
                 self._given[trial].append(self._called(subject, eager, trial))
             except REFUSALS as error:
-                self._send(Note(subject.name, f"does not take what it is given {trial.words}: {one_line(error)}"))
+                text = f"does not take what it is given {trial.words}: {one_line(error)}"
+                self._notes[trial].append(Note(subject.name, text))
             except UsageError:
                 raise
             except Exception as error:
@@ -72,7 +74,7 @@ class Trying:
                 if trial.declared:
                     self._send(Status(subject.name, FAILED, raised))
                     return
-                self._send(Note(subject.name, raised))
+                self._notes[trial].append(Note(subject.name, raised))
                 if self._device.failures_linger:
                     return
 
@@ -81,13 +83,15 @@ class Trying:
         found: dict[str, list[tuple[Trial, Verdict]]] = {}
         baseline = self._case.baseline.name
         for trial, given in self._given.items():
-            if not given:
-                continue
-            with self._turns.key("op.reference"):
-                expected = trial.expected(self._seed)
-            verdicts = {each.variant: compare(each.outputs, expected, each.labels) for each in given}
+            verdicts: dict[str, Verdict] = {}
+            if given:
+                with self._turns.key("op.reference"):
+                    expected = trial.expected(self._seed)
+                verdicts = {each.variant: compare(each.outputs, expected, each.labels) for each in given}
             if not trial.declared and (baseline not in verdicts or verdicts[baseline].reason):
                 continue  # sizes that the operation does not take
+            for note in self._notes[trial]:
+                self._send(note)
             for name, verdict in verdicts.items():
                 if verdict.reason:
                     found.setdefault(name, []).append((trial, verdict))
