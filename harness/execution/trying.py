@@ -39,12 +39,13 @@ class _Given:
 class Trying:
     """The trials of one measuring process, which sends what they find."""
 
-    def __init__(self, case: Case, device: Device, inputs: Inputs, turns: Turns, send: Send):
+    def __init__(self, case: Case, device: Device, inputs: Inputs, seed: int, turns: Turns, send: Send):
+        """`inputs` are the case's own, `seed` that of contents which no variant can know before."""
         self._case = case
         self._device = device
         self._turns = turns
         self._send = send
-        self._seed = case.seed + 2  # contents that no variant has seen
+        self._seed = seed
         with turns.key("op.inputs"):
             self._trials = list(trials(case, inputs, reshaped=not device.builds_shapes))
             for trial in self._trials:

@@ -253,7 +253,8 @@ class _Worker:
 
     def _try(self, slow: Set[str]) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
-        trying = Trying(self.case, self.device, self.data.inputs(self.case.seed), self.turns, self.send)
+        inputs = self.data.inputs(self.case.seed)
+        trying = Trying(self.case, self.device, inputs, self.task.hidden_seed, self.turns, self.send)
         for name in self._standing():
             if self.checking.comparable(name) and name not in slow:
                 with self._step(name, CHECK):
