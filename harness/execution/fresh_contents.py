@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
+from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 from harness.execution.checking import Checking
@@ -22,6 +24,8 @@ from harness.measure.validity import Given
 from harness.results.measurement import DEGRADED
 
 EXPLAINING = 3  # tries of the baseline
+LIMIT_S = 0.1  # of a variant's tries; on a starved machine they would take long
+LIMIT_CALLS = 40  # and so many of its calls, that slow ones have a few tries as well
 
 
 class FreshContents:
@@ -56,7 +60,7 @@ class FreshContents:
             tries = self._tries(subject, fresh.calls(size))
             with self._turns.turn(subject.name, LATENCY, grad=self._task.case.mode != "forward"):
                 if first:
-                    explained = fresh.least(next(tries) for _ in range(EXPLAINING))
+                    explained = fresh.least(islice(tries, EXPLAINING))
                 persistent = fresh.persistent(tries, Slowdown(math.inf) if first else explained)
                 if persistent is not None:
                     self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
@@ -65,7 +69,10 @@ class FreshContents:
     def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
         """A few tries, each on contents of its own."""
         call = subject.timed()
+        until = perf_counter() + LIMIT_S + LIMIT_CALLS * self._sampler.blocks[subject.name].call_s
         for number in range(fresh.TRIES):
+            if perf_counter() > until:
+                return
             seeds = [self._task.hidden_seed + number * calls + index for index in range(calls)]
             self._seeds.update(seeds)
             others = [subject.on(self._data.inputs(seed), seed) for seed in seeds]
