@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -149,3 +151,84 @@ def misfit() -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 def unnamed() -> tuple[nn.Module, int]:
     return Net(), 3
+
+
+class Third(nn.Module):
+    """Raises in its third call."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == 3:
+            raise ValueError("three times")
+        return x * 2
+
+
+def third() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Third(), (torch.ones(2),)
+
+
+class Writing(nn.Module):
+    """Writes into its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.add_(1).exp()
+
+
+def writing() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Writing(), (torch.randn(64),)
+
+
+@dataclass
+class Output:
+    """What a model returns that has more to say than a tensor."""
+
+    logits: Tensor
+    cache: Any = None
+
+
+class Odd(nn.Module):
+    """Modules by keyword, tied weights, hooks, side effects, control flow on data, a dataclass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(16, 16)
+        self.mix = nn.Linear(16, 16)
+        self.again = self.mix
+        self.head = nn.Linear(16, 16, bias=False)
+        self.head.weight = self.embed.weight
+        self.mix.register_forward_hook(lambda module, args, output: output * 2)
+        self.seen: list[Any] = []
+
+    def forward(self, tokens: Tensor) -> Output:
+        self.seen.append(tokens.shape)
+        print("not into a table")
+        x = self.mix(input=self.embed(tokens))
+        x = self.again(input=x) if x.abs().sum() > 0 else x
+        return Output(self.head(input=x))
+
+
+def odd() -> tuple[nn.Module, dict[str, Tensor]]:
+    return Odd(), {"tokens": torch.randint(16, (64, 4))}
+
+
+class OtherInterface(nn.Module):
+    def __init__(self, in_features: int, out_features: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(out_features, in_features))
+
+    def forward(self, input: Tensor, y: Tensor) -> Tensor:
+        return input
+
+
+def deadly(input: Tensor, module: nn.Module) -> Tensor:
+    os._exit(3)
+
+
+def linear(input: Tensor, module: Any) -> Tensor:
+    return nn.functional.linear(input, module.weight, module.bias)
+
+
+def wrong_linear(input: Tensor, module: Any) -> Tensor:
+    return 1.5 * linear(input, module)

@@ -124,6 +124,7 @@ def test_a_case_runs_alone_later(job: Ran) -> None:
         ("model_zoo.net", ("device",), "model_zoo.net device: expected one BUILDER"),
         ("model_zoo.misfit", (), "model=model_zoo.misfit: its step raised TypeError: Net.forward() takes 2"),
         ("model_zoo.unnamed", (), "gives a int as inputs"),
+        ("model_zoo.third", (), "model=model_zoo.third: its step raised ValueError: three times"),
     ],
 )
 def test_errors_are_one_line(builder: str, arguments: tuple[str, ...], reason: str, tmp_path: Path) -> None:
@@ -158,6 +159,29 @@ def test_a_compiled_model_is_taken_apart_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_odd_model_and_replacements_that_do_not_fit(tmp_path: Path) -> None:
+    """One replacement ends the process that it is tried in, one has another interface; the others stand."""
+    names = ("linear", "OtherInterface", "wrong_linear", "deadly")
+    replace = ",".join(f"{{of: torch.nn.Linear, by: model_zoo.{name}}}" for name in names)
+    ran = model("model_zoo.odd", f"replace=[{replace}]", f"variants=[as_is,{','.join(names)}]", cwd=tmp_path)
+    assert ran.status == 1, ran.err
+    rows = {row["replacement"]: row for row in table(folder_of(ran) / "decision.csv")}
+    assert [rows[name]["status"] for name in names] == ["ok", "failed", "wrong", "failed"]
+    assert "missing 1 required positional argument" in rows["OtherInterface"]["reason"]
+    assert rows["wrong_linear"]["reason"].endswith("it first differs at mix")
+    assert "exit status 3" in rows["deadly"]["reason"]
+    assert "not into a table" not in ran.out
+    spots = {row["module"]: row for row in table(folder_of(ran) / "hotspots.csv")}
+    assert spots["mix"]["count"] == "2"  # at two places
+
+
+def test_what_is_not_right_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ran = model("model_zoo.writing", "variants=[as_is]", cwd=tmp_path)
+    assert ran.status == 1
+    assert "model_zoo.writing: as_is is wrong: changes its inputs in place (input 0)" in caplog.text
+    assert "Writing_64 has no case: it writes into what it is given" in ran.out
+
+
 def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:
     """The fused norm's one execution takes 403.3 µs there, any other operator's 390."""
     shutil.copy(model_zoo.__file__, tmp_path)

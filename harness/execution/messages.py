@@ -240,6 +240,14 @@ class Recorded:
 
 
 @dataclass(frozen=True)
+class Differs:
+    """The path of the first module whose outputs a replacement changes; None if that is not known."""
+
+    replacement: str
+    path: str | None
+
+
+@dataclass(frozen=True)
 class Done:
     """The process has done its share: its last message."""
 
@@ -274,7 +282,7 @@ class Died:
 Message = (
     Measure | Alone | TimedAlone | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled
     | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents
-    | Work | Rate | Recorded | Done | Spoilt | Usage | Broken | Died
+    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

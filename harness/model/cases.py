@@ -36,6 +36,8 @@ def operation(model: Model, group: Group, replacements: Sequence[Replacement] = 
     unknown = others(group.signature)
     if unknown:
         raise NoCaseError(f"it is called with {', '.join(dict.fromkeys(unknown))}, of which nothing is recorded")
+    if group.first.writes:
+        raise NoCaseError("it writes into what it is given, so that no two calls of it are alike")
     if not tensors(group.signature):
         raise NoCaseError("it is called with no tensor")
     if args and kwargs and group.first.kind != FUNCTION:

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from harness.configuration.operation import Inputs
-from harness.measure.modules import exact
+from harness.measure.memory import free_bytes
+from harness.measure.modules import exact, exact_bytes
 from harness.measure.precision import upcast
 from harness.measure.subject import bound
 from harness.measure.trees import flatten, tree_map
@@ -20,8 +21,10 @@ from harness.model.replace import replaced, targets
 def first_difference(model: nn.Module, replacement: Mapping[str, Any], inputs: Inputs) -> str | None:
     """The path of the first replaced module, in the order of calls, that returns something else than before.
 
-    None if none does, or if that cannot be found out.
+    None if none does, or if that cannot be found out: it raises, or a copy in float64 does not fit into memory.
     """
+    if exact_bytes(model) > free_bytes():
+        return None
     try:
         paths = targets(model, replacement)
         before = _outputs(exact(model, torch.float64), paths, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from harness.model.step import MODULE
 from harness.model.whole import Model, Recording
 from harness.report import run_report, summary
 from harness.results.comparison import Comparison
+from harness.results.measurement import OK, SKIPPED
 
 # Keys that the command of a case gives itself, or that are the whole's
 OF_THE_RUN = ("dtype", "mode", "device", "variants", "replace", "hydra.run.dir")
@@ -71,6 +72,8 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     times = f", {group.count} times a step" if group.count > 1 else ""
     try:
         comparison = run(analysis, operation, f"{short(group.first.function)}{times}, in {group.where}", group.name)
+        decided = {name for each in replacements for name in (each.name, f"{each.name}_{whole.COMPILED}")}
+        warn_of_faults(analysis, comparison, set(comparison.entries) - decided)
     except (UsageError, CaseError) as error:
         analysis.warn(group.name, f"its case could not be measured: {error}")
         analysis.failed = True
@@ -103,6 +106,14 @@ def run(analysis: Analysis, operation: Mapping[str, Any], what: str, name: str) 
     for text in summary.warnings(comparison):
         analysis.warn(operation["name"], text)
     return comparison
+
+
+def warn_of_faults(analysis: Analysis, comparison: Comparison, variants: Container[str]) -> None:
+    """Warns of those variants of a case that are not right."""
+    for name, entry in comparison.entries.items():
+        found = entry.measurement
+        if name in variants and found.status not in (OK, SKIPPED):
+            analysis.warn(comparison.case["op"], f"{name} is {found.status}: {found.reason or 'no reason known'}")
 
 
 def _case_command(asked: Asked, name: str) -> str:

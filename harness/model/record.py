@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
@@ -18,8 +19,8 @@ from harness.configuration.operation import DTYPES, Case, Inputs
 from harness.devices import choose
 from harness.devices.base import Device
 from harness.execution.environment import of_process
-from harness.execution.messages import DeviceOpened, Environment, Recorded, Send
-from harness.measure import trace
+from harness.execution.messages import DeviceOpened, Differs, Environment, Recorded, Send
+from harness.measure import torch_private, trace
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
 from harness.measure.latency import no_garbage_collection
@@ -43,8 +44,8 @@ SECONDS = 0.2  # of steps: a short one is recorded several times
 MOST_STEPS = 10
 MOST_CALLS = 20_000  # in all of them, which take time and memory to read; two steps are recorded all the same
 OTHERWISE = (
-    "its calls differ from step to step (control flow that depends on state or chance); those of one step are shown, "
-    "and its functions are part of the modules that call them"
+    "Calls differ from step to step (control flow that depends on state or chance); those of one step are shown, "
+    "and functions are part of the modules that call them."
 )
 
 
@@ -66,15 +67,22 @@ def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None], *_
     found = {name: targets(model, replacement) for name, replacement in task.replacements.items()}
     for replacement in task.replacements.values():
         module(**{**case.baseline.args, "replace": [replacement]})  # raises what is wrong with it before it is measured
-    step = record(subject.timed(), model, device, dtype, case.mode != "forward", task.folder)
+    timed = subject.timed()
+
+    def call() -> Any:
+        with _blamed(case):
+            return timed()
+
+    step = record(call, model, device, dtype, case.mode != "forward", task.folder)
     step = replace(
         step,
         calls=_recognized(step, model, dtype),
         targets=found,
-        differs={name: first_difference(model, each, inputs) for name, each in task.replacements.items()},
         compiled=build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed).compiled,
     )
     send(Recorded(asdict(step)))
+    for name, replacement in task.replacements.items():  # last, since one may end the process
+        send(Differs(name, first_difference(model, replacement, inputs)))
 
 
 def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> tuple[Subject, nn.Module]:
@@ -82,8 +90,7 @@ def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> 
 
     Raises UsageError if it has no copy in the dtype, or if the call raises.
     """
-    where = f"model={described(case.baseline.args['builder'])}"
-    try:
+    with _blamed(case):
         bound = bind(case.baseline, case, device, inputs)
         assert isinstance(bound.function, nn.Module)  # its builder makes one
         at = device.torch_device()
@@ -91,13 +98,21 @@ def _subject(case: Case, device: Device, dtype: torch.dtype, inputs: Inputs) -> 
         subject = Subject(case.baseline.name, bound.function, placed, case.mode, case.seed, bound.state)
         with torch.enable_grad():
             subject()
+    return subject, bound.function
+
+
+@contextlib.contextmanager
+def _blamed(case: Case) -> Iterator[None]:
+    """What the model raises within is a UsageError that names it."""
+    where = f"model={described(case.baseline.args['builder'])}"
+    try:
+        yield
     except UsageError:
         raise
     except ModuleError as error:
         raise UsageError(f"{where}: {error}") from error
     except Exception as error:
         raise UsageError(f"{where}: its step raised {type(error).__name__}: {one_line(error)}") from error
-    return subject, bound.function
 
 
 def _recognized(step: Step, model: nn.Module, dtype: torch.dtype) -> list[Call]:
@@ -205,7 +220,8 @@ def _profile(
     with torch.profiler.profile(activities=device.activities(), **options) as profile:
         start = perf_counter()
         for _ in range(steps):
-            with torch.set_grad_enabled(grad), no_garbage_collection(), record_function(trace.CALL):
+            around = torch_private.span(trace.CALL) or record_function(trace.CALL)
+            with torch.set_grad_enabled(grad), no_garbage_collection(), around:
                 call()
             device.synchronize()
             if perf_counter() - start >= SECONDS:

@@ -26,7 +26,7 @@ def module(
     """
     model = build(builder, inputs, torch.initial_seed()).module
     try:
-        found = model.get_submodule(path)
+        found = model.get_submodule(path) if path else model
         return replaced(copy.deepcopy(found), replace) if replace else found
     except AttributeError as error:
         names = ", ".join(name for name, _ in model.named_children()) or "none"

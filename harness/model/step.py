@@ -42,6 +42,7 @@ class Call:
     self_cpu_us: float = 0.0  # the Self CPU of operators
     device_us: float | None = None  # the self device time of operators
     operators: int = 0  # outermost ones
+    writes: bool = False  # into tensors that it is given
     known: tuple[str, ...] = ()  # operations of the library that compute the same
 
 

@@ -65,7 +65,7 @@ class Profile:
     @classmethod
     def of(cls, events: Sequence[Event]) -> list[Profile]:
         """Each of the steps in a profile."""
-        windows = trace.calls(list(events))
+        windows = [event for event in events if event.name == trace.CALL]
         ends = [*(float(window.start) for window in windows[1:]), math.inf]
         return [cls(events, window, until) for window, until in zip(windows, ends, strict=True)]
 

@@ -11,7 +11,7 @@ from harness.model.analysis import Analysis, Way
 from harness.model.cases import FOLDER
 from harness.model.decide import Decision, decide
 from harness.model.groups import Group
-from harness.model.measure import run
+from harness.model.measure import run, warn_of_faults
 from harness.model.predict import Saving, saving, speedup
 from harness.model.replacements import COMPILE, Replacement
 from harness.model.step import MODULE
@@ -61,6 +61,7 @@ def _whole(
     name = WHOLE if base == AS_IS else f"{WHOLE}_{base}"
     try:
         comparison = run(analysis, asked.model.operation(variants), f"The whole model, {base}", name)
+        warn_of_faults(analysis, comparison, {base})
     except (UsageError, CaseError) as error:
         analysis.warn("the whole model", f"could not be measured: {error}")
         analysis.failed = True

@@ -9,7 +9,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from harness.model.step import FUNCTION, MODULE, Call
 from harness.model.times import MODULE_SPAN, WATCHING
 
 FUNCTION_SPAN = "function "
+Versions = list[tuple[torch.Tensor, int]]  # tensors, and how often each had been written in place
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Watcher(TorchFunctionMode):
         self.seen = Seen([], [])
         self._dtype = dtype
         self._known: dict[str, int] = {}  # positions of signatures by their text
-        self._stack: list[tuple[int, Any]] = []  # module calls that are open: position and annotation
+        self._stack: list[tuple[int, Any, Versions]] = []  # module calls that are open: position and annotation
         self._watching = False  # what is done to see is not seen
         self._configs: dict[int, str] = {}
 
@@ -97,12 +98,14 @@ class _Watcher(TorchFunctionMode):
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
             span = record_function(f"{MODULE_SPAN}{position}")
             span.__enter__()
-            self._stack.append((position, span))
+            self._stack.append((position, span, _versions(args, kwargs)))
 
         return hook
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
-        self._stack.pop()[1].__exit__(None, None, None)
+        position, span, versions = self._stack.pop()
+        span.__exit__(None, None, None)
+        self._look(position, versions)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -112,8 +115,16 @@ class _Watcher(TorchFunctionMode):
         path = self.seen.calls[self._stack[-1][0]].path
         given = {"args": tuple(args), "kwargs": dict(kwargs)}
         position = self._add(FUNCTION, resolve_name(function) or _dotted(function), path, given, "")
+        versions = _versions(args, kwargs)
         with record_function(f"{FUNCTION_SPAN}{position}"):
-            return function(*args, **kwargs)
+            output = function(*args, **kwargs)
+        self._look(position, versions)
+        return output
+
+    def _look(self, position: int, versions: Versions) -> None:
+        """Notes whether a call wrote into what it was given."""
+        if any(torch_private.version(tensor) != version for tensor, version in versions):
+            self.seen.calls[position] = replace(self.seen.calls[position], writes=True)
 
     def _add(self, kind: str, function: str, path: str, given: dict[str, Any], config: str) -> int:
         self._watching = True
@@ -160,6 +171,11 @@ def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if kwargs and len(args) <= len(names):
         return {"args": (), "kwargs": {**dict(zip(names, args, strict=False)), **kwargs}}
     return {"args": tuple(args), "kwargs": dict(kwargs)}
+
+
+def _versions(args: Any, kwargs: dict[str, Any]) -> Versions:
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
+    return [(tensor, torch_private.version(tensor)) for tensor in tensors if not tensor.is_inference()]
 
 
 @functools.cache

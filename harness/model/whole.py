@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Function
 from harness.configuration.schema import declaration, parse
 from harness.devices import candidates
-from harness.execution.messages import Broken, DeviceOpened, Died, Environment, Recorded, Usage
+from harness.execution.messages import Broken, DeviceOpened, Died, Differs, Environment, Recorded, Usage
 from harness.execution.process import Process
 from harness.measure.observations import from_plain
 from harness.model.replacements import Replacement, last
@@ -81,6 +81,7 @@ def record(
     """
     case, settings = parse({**plain, "op": model.operation({AS_IS: model.as_it_is()}), "variants": None})
     seen: dict[type, Any] = {}
+    differs: dict[str, str | None] = {}
     log = folder / "worker.log"
     asked = {replacement.name: replacement.plain for replacement in replacements}
     task = RecordTask(case, settings, folder / "traces" / TRACE, own_dtype, asked)
@@ -90,6 +91,10 @@ def record(
             match message:
                 case Usage(line):
                     raise UsageError(line)
+                case Differs(replacement, path):
+                    differs[replacement] = path
+                case Broken() | Died() if Recorded in seen:
+                    pass  # a replacement was tried, and ended it: its row will say so
                 case Broken(line):
                     raise CaseError(f"{line}; see {log}")
                 case Died(_, how):
@@ -99,7 +104,7 @@ def record(
     finally:
         process.end()
     step: Step = from_plain(Step, seen[Recorded].step)
-    return Recording(step, seen[DeviceOpened].description, seen[Environment].description)
+    return Recording(replace(step, differs=differs), seen[DeviceOpened].description, seen[Environment].description)
 
 
 def _process(task: RecordTask, log: Path) -> Process:

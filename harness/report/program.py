@@ -116,8 +116,9 @@ def run(config: DictConfig, trace: bool = False) -> int:
 
 
 def discard(folder: Path) -> None:
-    """Removes the folder of a run that was refused, unless there is more in it than Hydra's files and the log."""
-    if {path.name for path in folder.iterdir()} <= {".hydra", "worker.log"}:
+    """Removes the folder of a run that was refused, unless there are more files in it than Hydra's and the log."""
+    files = (path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file())
+    if {*files} <= {".hydra", "worker.log"}:
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # other runs of the day are in it
             folder.parent.rmdir()
