@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cli import QUICK, ROOT, Ran, in_process, run, table
 from conftest import Shared
+from neuron_runner import on_core
 
 from harness.configuration.compose import composed
 from harness.configuration.environments import Environment, parse
@@ -248,14 +249,19 @@ WRONG = [
     ("environments.a.python=not_executable", "environments.a.python=not_executable: cannot be executed"),
     ("+op.variants.mine={fn: a.b, threads: x}", "op.variants.mine.threads=x: expected a whole number of 1 or more"),
     ("+op.variants.mine={fn: a.b, pyton: x}", "op.variants.mine=pyton: unknown; did you mean python?"),
+    (
+        ["worker.compile_cache=cold", "environments.a.env.TRITON_CACHE_DIR=x"],
+        "worker.compile_cache=cold: TRITON_CACHE_DIR of an environment says where that compiler's cache is",
+    ),
     ("environments.a.env.TORCHDYNAMO_DISABLE=1", "TORCHDYNAMO_DISABLE=1: torch.compile does nothing"),
 ]
 
 
-@pytest.mark.parametrize(("override", "error"), WRONG, ids=[override for override, _ in WRONG])
-def test_what_no_environment_can_be_is_one_line(override: str, error: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("override", "error"), WRONG, ids=[str(override) for override, _ in WRONG])
+def test_what_no_environment_can_be_is_one_line(override: str | list[str], error: str, tmp_path: Path) -> None:
     (tmp_path / "not_executable").write_text("")
-    ran = in_process(*JOB, "variants=[naive]", override, cwd=tmp_path)
+    overrides = [override] if isinstance(override, str) else override
+    ran = in_process(*JOB, "variants=[naive]", *overrides, cwd=tmp_path)
     assert ran.status == 2
     assert error in ran.error
 
@@ -310,3 +316,22 @@ def test_an_interpreter_ends_with_the_program(tmp_path: Path) -> None:
     assert ran.status == 0, ran.err
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in listed
+
+
+def test_a_neuron_core_has_its_compilers_environments(tmp_path: Path) -> None:
+    """One process holds a core alone: they follow one another."""
+    ran = on_core(
+        "op=rmsnorm", "variants=[naive]", "profile.active=3", "latency.processes=2", "latency.max_processes=2",
+        "environments.o1.env={NEURON_CC_FLAGS: '--optlevel=1', NEURON_LOGICAL_NC_CONFIG: 1,"
+        " TORCH_NEURONX_ENABLE_NKI_SDPA: 1}", cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    row = ran.rows["naive@o1"]
+    told = "NEURON_CC_FLAGS=--optlevel=1, NEURON_LOGICAL_NC_CONFIG=1, TORCH_NEURONX_ENABLE_NKI_SDPA=1"
+    assert (row["environment"], row["device_executions"]) == (told, "6")
+    assert ran.results["environments"][1]["seen"]["variables"]["NEURON_CC_FLAGS"] == "--optlevel=1"
+    assert "NEURON_CC_FLAGS" not in ran.results["environment"]["variables"]
+    assert float(row["device_speedup"]) == pytest.approx(1.0, abs=0.01)
+    assert {sample["variant"] for sample in table(ran.folder / "device_samples.csv")} == {
+        "naive", "naive@o1", CONTROL, ACROSS,
+    }  # fmt: skip

@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,18 +29,19 @@ PINNED = {
 
 
 @contextlib.contextmanager
-def compiling(worker: WorkerSettings, devices: Sequence[Device]) -> Iterator[WorkerSettings]:
+def compiling(worker: WorkerSettings, devices: Sequence[Device], named: Collection[str]) -> Iterator[WorkerSettings]:
     """The settings of one case's processes, with variables for the compilers of all `devices` that it may get.
 
     They report into a folder of the case's own; if the case is to begin with cold caches, these are there as well.
-    Raises UsageError if `worker.env` names a cache that is to be empty.
+    Raises UsageError if `worker.env`, or one of the variables `named` elsewhere, says where such a cache is.
     """
     with tempfile.TemporaryDirectory(prefix="harness-") as folder:
         cold = [name for device in devices for name in device.compile_caches] if worker.compile_cache == "cold" else []
         for name in cold:
-            if name in worker.env:
-                named = f"worker.env.{name} says where that compiler's cache is, which may not be empty"
-                raise UsageError(f"worker.compile_cache=cold: {named}; leave one of the two out")
+            if name in worker.env or name in named:
+                key = f"worker.env.{name}" if name in worker.env else f"{name} of an environment"
+                given = f"{key} says where that compiler's cache is, which may not be empty"
+                raise UsageError(f"worker.compile_cache=cold: {given}; leave one of the two out")
         variables = {name: str(Path(folder, name)) for name in cold}
         for device in devices:
             variables |= device.reporting(Path(folder))

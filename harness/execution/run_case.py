@@ -43,7 +43,7 @@ def run_case(
     scopes = {scope for device in candidates for scope in device.scopes()}
     why = next((device.alone for device in candidates if device.alone), "")
     with lock.hold(scopes, settings.lock, f"device={case.device}, {folder}", why):
-        with compiling(settings.worker, candidates) as worker:
+        with compiling(settings.worker, candidates, _variables(case)) as worker:
             environments = _environments(case, worker)
             process.start_servers(candidates, environments, _preload(case, worker), folder / "worker.log")
             from harness.execution.measuring import measure  # not above: the server has begun before it is imported
@@ -59,6 +59,11 @@ def run_case(
         finally:
             storage.write(folder, comparison.document)  # even if the report fails, the results are kept
     return comparison
+
+
+def _variables(case: Case) -> set[str]:
+    """The variables that its environments set."""
+    return {name for variant in case.operation.variants for name, _ in variant.environment.env}
 
 
 def _environments(case: Case, worker: WorkerSettings) -> list[tuple[WorkerSettings, str | None]]:
