@@ -11,6 +11,7 @@ from cli import PEAKS, Ran, in_process
 from conftest import Shared
 
 TRICKS = Path(__file__).parent / "tricks"
+PROBLEMS = Path(__file__).parent / "problems"
 CASE = ("--op", "rmsnorm", "device=cpu", "dtype=float32", "op.dims.rows=64", "op.dims.hidden=256", "lock=none")
 BRIEF = (*CASE, *PEAKS, "latency.processes=2", "latency.max_processes=2", "latency.seconds=0.1")
 KEYS = {"schema_version", "valid", "verdict", "speedup", "speedup_lo", "speedup_hi", "max_error", "findings"}
@@ -112,6 +113,40 @@ def test_a_candidate_cannot_write_results_reach_the_network_or_end_the_judge(tmp
         if document["sandbox"][wanted]:
             assert f"'{what}': 'refused'" in document["findings"][0]["reason"]
     assert not document["sandbox"]["read_only"] or not (tmp_path / "written").exists()
+
+
+def test_solutions_of_a_definition_are_judged_and_told_as_its_traces(tmp_path: Path) -> None:
+    """No process may write, so their code is unpacked before."""
+    folder = PROBLEMS / "flashinfer"
+    solutions = folder / "solutions" / "example" / "rmsnorm" / "rmsnorm_h256"
+    ran = in_process(
+        *(str(solutions / f"{name}.json") for name in ("one_operator", "scaled")),
+        *("--problem", str(folder / "definitions" / "rmsnorm" / "rmsnorm_h256.json"), "device=cpu", "lock=none"),
+        *BRIEF[len(CASE) :],
+        cwd=tmp_path,
+        module="harness.judge",
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    document = said(ran)
+    assert {each["candidate"]: each["valid"] for each in document["ranking"]} == {"one_operator": True, "scaled": False}
+    assert {trace["solution"]: trace["evaluation"]["status"] for trace in document["traces"]} == {
+        "one_operator": "PASSED",
+        "scaled": "INCORRECT_NUMERICAL",
+    }
+
+
+@pytest.mark.slow
+def test_a_file_without_a_solution_costs_itself_alone(tmp_path: Path) -> None:
+    (tmp_path / "nothing.py").write_text("x = 1\n")
+    problem = PROBLEMS / "kernelbench" / "04_mish.py"
+    command = (str(problem.parent / "new" / problem.name), "nothing.py", "--problem", str(problem), "op.shrink=64")
+    ran = in_process(
+        *command, "dtype=float32", "device=cpu", "lock=none", *BRIEF[len(CASE) :], cwd=tmp_path, module="harness.judge"
+    )
+    assert ran.status == 1
+    assert {each["candidate"]: each["valid"] for each in said(ran)["ranking"]} == {"04_mish": True, "nothing": False}
+    alone = in_process(*command[1:], "dtype=float32", "lock=none", cwd=tmp_path, module="harness.judge")
+    assert (alone.status, alone.error.endswith("nothing.py: defines no ModelNew")) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ examples:
   python -m harness.judge candidate.py --op rmsnorm
   python -m harness.judge candidate.py --op rmsnorm --fn fast dtype=float32 op.dims.hidden=256
   python -m harness.judge first.py second.py --op softmax --seconds 30
+  python -m harness.judge my_solution.py --problem my_problem.py op.shrink=8 dtype=float32
 
 exit status: 0 all candidates are valid; 1 one is not; 2 the command is at fault
 """
@@ -34,11 +35,17 @@ def main() -> int:
     if not files:
         raise UsageError("CANDIDATE: name the file of at least one; see python -m harness.judge --help")
     from harness.judge import candidate, judging, verdict  # not above: --help takes less time without
+    from harness.problems.reading import is_problem
 
+    op = args.op or args.problem
+    if args.problem is not None and not is_problem(args.problem):
+        raise UsageError(f"--problem={args.problem}: expected a file, FILE.py or DEFINITION.json[:WORKLOAD]")
+    if args.problem is not None and args.fn is not None:
+        raise UsageError(f"--fn={args.fn}: a solution of a problem is a whole file; leave it out")
     candidates = candidate.read(files, args.fn, args.op)
     try:
         with tempfile.TemporaryDirectory(prefix="harness-judge-") as folder:
-            seen, faults = judging.judged(candidates, args.op, overrides, args.seconds, Path(folder))
+            seen, faults = judging.judged(candidates, op, overrides, args.seconds, Path(folder))
     except CaseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -51,7 +58,12 @@ def main() -> int:
 
 
 def _document(verdicts: list[dict[str, Any]], seen: Any, seconds: float) -> dict[str, Any]:
-    """The first of the ranking, and the ranking if there are several, with what they were judged by."""
+    """The first of the ranking, and the ranking if there are several, with what they were judged by.
+
+    Solutions of a definition of FlashInfer-Trace come as its Traces as well.
+    """
+    from harness.problems import flashinfer_trace
+
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **verdicts[0]}
     document["seconds"] = round(seconds, 2)
     if seen is not None:
@@ -59,6 +71,8 @@ def _document(verdicts: list[dict[str, Any]], seen: Any, seconds: float) -> dict
         document["baseline"] = seen.baseline.name
         document["sandbox"] = seen.document["environment"].get("sandbox")
         document["warnings"] = seen.document["warnings"]
+        if flashinfer_trace.is_of_definition(seen):
+            document["traces"] = flashinfer_trace.traces(seen)
     if len(verdicts) > 1:
         document["ranking"] = verdicts
     return document
@@ -77,9 +91,17 @@ def _parser() -> argparse.ArgumentParser:
         "words",
         metavar="CANDIDATE | KEY=VALUE",
         nargs="*",
-        help="Python files, each with a function of the operation's inputs; and overrides, as of python -m harness",
+        help="files, each with a function of the operation's inputs, or a problem's solution; and overrides, as of "
+        "python -m harness",
     )
-    parser.add_argument("--op", metavar="NAME", required=True, help="the operation, as in op=NAME")
+    by = parser.add_mutually_exclusive_group(required=True)
+    by.add_argument("--op", metavar="NAME", help="the operation, as in op=NAME")
+    by.add_argument(
+        "--problem",
+        metavar="FILE",
+        help="in place of an operation: a file of KernelBench's form, or a definition of FlashInfer-Trace, "
+        "DEFINITION.json[:WORKLOAD]; the candidates are solutions, whole files",
+    )
     parser.add_argument(
         "--fn", metavar="NAME", help="the function in the files (default: named as the operation, or candidate)"
     )

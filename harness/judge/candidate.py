@@ -11,23 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.configuration.errors import UsageError, one_line
+from harness.problems.sources import unpack
 
 USUAL = "candidate"  # the function's name, if it is not the operation's
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A file and the function in it; `fault` says why it cannot be judged."""
+    """A file and the function in it, none of a problem's solution; `fault` says why it cannot be judged."""
 
     name: str
     path: Path
-    function: str
+    function: str | None
     fault: str | None = None
 
 
-def read(paths: Sequence[str], function: str | None, op: str) -> list[Candidate]:
+def read(paths: Sequence[str], function: str | None, op: str | None) -> list[Candidate]:
     """The candidates in these files: `function`, or the one named as the operation is, or `candidate`.
 
+    Without an operation, of a problem, a candidate is the whole file.
     Raises UsageError if a file cannot be read, or has no such function.
     """
     stems = [Path(path).stem for path in paths]
@@ -35,11 +37,13 @@ def read(paths: Sequence[str], function: str | None, op: str) -> list[Candidate]
     return [_read(Path(path), name, function, op) for path, name in zip(paths, names, strict=True)]
 
 
-def _read(path: Path, name: str, function: str | None, op: str) -> Candidate:
+def _read(path: Path, name: str, function: str | None, op: str | None) -> Candidate:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {one_line(error)}") from error
+    if op is None:
+        return Candidate(name, path, None)
     wanted = [function] if function else [op.rpartition("/")[2], USUAL]
     try:
         offered = _names(ast.parse(text))
@@ -68,12 +72,15 @@ def _names(module: ast.Module) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.startswith("_") and not name.isupper()]
 
 
-def installed(candidate: Candidate, folder: Path) -> str:
-    """The dotted path of a candidate's function, once its file is copied into `folder`, where imports find it.
+def variant(candidate: Candidate, folder: Path) -> dict[str, str]:
+    """A candidate as a variant; if it is a function, its file is copied into `folder`, where imports find it.
 
     What stands beside the file is found as well, after everything else.
     """
+    if candidate.function is None:
+        unpack(candidate.path)
+        return {"solution": str(candidate.path.resolve())}
     module = f"judged_{re.sub(r'[^0-9A-Za-z_]', '_', candidate.name)}"
     shutil.copyfile(candidate.path, folder / f"{module}.py")
     sys.path += [entry for entry in (str(folder), str(candidate.path.resolve().parent)) if entry not in sys.path]
-    return f"{module}.{candidate.function}"
+    return {"fn": f"{module}.{candidate.function}"}

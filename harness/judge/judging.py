@@ -13,7 +13,7 @@ from harness.configuration import compose
 from harness.configuration.errors import UsageError
 from harness.configuration.schema import parse
 from harness.execution.run_case import run_case
-from harness.judge.candidate import Candidate, installed
+from harness.judge.candidate import Candidate, variant
 from harness.results.comparison import Comparison
 
 START_S = 8.0  # of the budget: torch is imported, variants are prepared, profiled and checked
@@ -38,21 +38,26 @@ def judged(
     taken = [candidate for candidate in candidates if candidate.name == baseline]
     if taken:
         raise UsageError(f"{taken[0].path}: is called as the baseline is, {baseline}; rename the file")
-    paths = {each.name: installed(each, modules) for each in candidates if not each.fault}
-    while paths:
-        plain["op"]["variants"] = {**own, **{name: {"fn": path} for name, path in paths.items()}}
+    variants = {each.name: variant(each, modules) for each in candidates if not each.fault}
+    while variants:
+        plain["op"]["variants"] = {**own, **variants}
         plain["variants"] = None
-        case, settings = parse(plain)
         try:
+            case, settings = parse(plain)
             shown = nullcontext(lambda text: None)
             return run_case(case, settings, plain, "harness.judge", folder, shown, lambda folder, seen: None), faults
         except UsageError as error:
-            name = next((each for each in paths if str(error).startswith(f"op.variants.{each}.fn=")), None)
-            if name is None:
+            name = next((each for each, written in variants.items() if _blames(error, each, written)), None)
+            if name is None or (len(candidates) == 1 and "solution" in variants[name]):
                 raise
             faults[name] = str(error).partition(": ")[2]
-            del paths[name]
+            del variants[name]
     return None, faults
+
+
+def _blames(error: UsageError, name: str, written: Mapping[str, str]) -> bool:
+    """Whether an error is the fault of a candidate: of its key, or of its file."""
+    return str(error).startswith((f"op.variants.{name}.", f"{written.get('solution')}: "))
 
 
 def _settings(seconds: float, scratch: Path, candidates: Sequence[Candidate]) -> list[str]:

@@ -7,6 +7,7 @@ a function of the definition makes. The axes are the dims; those that a workload
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import operator
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from harness.configuration.errors import UsageError, one_line, unknown
 from harness.configuration.operation import DTYPES
 from harness.configuration.schema import declaration
 from harness.problems.source import as_name, parsed
+from harness.problems.sources import Sources, unpacked
 
 CALLS = "harness.problems.flashinfer_calls"
 NEEDED = ("name", "axes", "inputs", "outputs", "reference")
@@ -58,6 +60,11 @@ class Definition:
     def outputs(self) -> Mapping[str, Any]:
         """The same of the outputs."""
         return self.plain["outputs"]
+
+    @property
+    def reference(self) -> Sources:
+        """The code of the reference."""
+        return ((f"{self.name}.py", self.plain["reference"]),)
 
     @property
     def dtypes(self) -> list[str]:
@@ -118,6 +125,8 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
     Raises UsageError if the file, or that of its workloads, is not of this form.
     """
     found = definition(path, key)
+    with contextlib.suppress(OSError):  # for processes that may write nothing
+        unpacked(found.reference)
     workload = _workload(found, part, key)
     sources = workload.get("inputs", {})
     kinds = {source.get("type") for source in sources.values()}

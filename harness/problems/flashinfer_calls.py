@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import importlib.util
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,12 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from platformdirs import user_cache_path
 
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import SEEDS
 from harness.measure.nki_kernel import UnsupportedError
 from harness.problems.flashinfer import CUSTOM, FILE, Definition, definition
+from harness.problems.sources import unpacked
 
 RUN = "run"  # the reference's function
 LANGUAGES = ("python", "triton")
@@ -178,7 +175,7 @@ def _function(module: ModuleType, name: str, file: str) -> Callable[..., Any]:
 @cache
 def _reference_module(problem: str) -> ModuleType:
     found = _definition(problem)
-    return _imported(f"{found.name}.py", ((f"{found.name}.py", found.plain["reference"]),))
+    return _imported(found.reference[0][0], found.reference)
 
 
 @cache
@@ -190,7 +187,7 @@ def _solution_module(file: str, path: str, sources: tuple[tuple[str, str], ...])
 
 def _imported(path: str, sources: tuple[tuple[str, str], ...]) -> ModuleType:
     """The module of one of these files, imported from a folder, since Triton reads the code of its kernels there."""
-    folder = _folder(sources)
+    folder = unpacked(sources)
     name = f"problem_{folder.name}_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(name, folder / path)
     if spec is None or spec.loader is None:
@@ -203,22 +200,3 @@ def _imported(path: str, sources: tuple[tuple[str, str], ...]) -> ModuleType:
     finally:
         sys.path.remove(str((folder / path).parent))
     return module
-
-
-def _folder(sources: tuple[tuple[str, str], ...]) -> Path:
-    """The folder in the user's cache that holds these files, whose name depends on what is in them."""
-    digest = hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:16]
-    folder = user_cache_path("variant-harness") / "problems" / digest
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        for name, content in sources:
-            file = Path(made, "files", name)
-            if ".." in file.parts or not file.is_relative_to(made):
-                raise UsageError(f"{name}: leads out of the folder of its solution")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content, encoding="utf-8")
-        with contextlib.suppress(OSError):  # another process has been faster
-            Path(made, "files").rename(folder)
-    return folder

@@ -21,16 +21,21 @@ TIMEOUT, COMPILE, RUNTIME = "TIMEOUT", "COMPILE_ERROR", "RUNTIME_ERROR"
 COMPILERS = ("CompilationError", "InductorError", "BackendCompilerFailed")  # exceptions of theirs begin a reason
 
 
+def is_of_definition(comparison: Comparison) -> bool:
+    """Whether a run was of a definition."""
+    inputs = comparison.document["config"]["op"]["inputs"]
+    return isinstance(inputs, Mapping) and inputs["fn"] == f"{CALLS}.inputs"
+
+
 def traces(comparison: Comparison) -> list[dict[str, Any]]:
     """A Trace for each solution that a run measured; one that was skipped has none.
 
     Raises UsageError if the run was of no definition, or if that is no longer there.
     """
-    op = comparison.document["config"]["op"]
-    inputs = op["inputs"]
-    if not isinstance(inputs, Mapping) or inputs["fn"] != f"{CALLS}.inputs":
+    if not is_of_definition(comparison):
         raise UsageError(f"{comparison.title}: no run of a definition of FlashInfer-Trace")
-    made = inputs["args"]
+    op = comparison.document["config"]["op"]
+    made = op["inputs"]["args"]
     path = Path(made["problem"])
     if not path.is_file():
         raise UsageError(f"{path}: no such file; the definition that was measured is needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,11 +48,14 @@ class Measurement:
         return self.status == OK and self.comparable and not self.no_op
 
     def escalate(self, status: str, reason: str) -> None:
-        """Takes the status, unless a worse one is known; reasons of equal weight are joined."""
+        """Takes the status, unless a worse one is known.
+
+        Reasons of equal weight are joined, and why a variant is wrong follows how it was degraded.
+        """
         if SEVERITY.index(status) > SEVERITY.index(self.status):
+            self.reason = f"{self.reason}; {reason}" if (self.status, status) == (DEGRADED, WRONG) else reason
             self.status = status
-            self.reason = reason
-        elif status == self.status and reason not in (self.reason or ""):
+        elif status == self.status and _form(reason) not in _form(self.reason or ""):  # as of another process
             self.reason = f"{self.reason}; {reason}"
 
     def note(self, text: str) -> None:
@@ -74,3 +78,8 @@ class Outcome:
     environments: list[dict[str, Any]] = field(default_factory=list)  # what is of each alone, and what it then was
     stopped: str = ""  # why sampling ended
     warnings: list[str] = field(default_factory=list)
+
+
+def _form(reason: str) -> str:
+    """A reason without its numbers."""
+    return re.sub(r"\d[\d.,]*", "#", reason)
