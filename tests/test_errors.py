@@ -101,7 +101,7 @@ MEASURED = [
     ),
     (["device=cuda"], ["device=cuda", "here: cpu"]),
     (["device=neuron"], ["device=neuron", "torch_neuronx", "install"]),
-    (["~op.dims.rows"], ["op.inputs=", "asks for rows", "hidden"]),
+    (["~op.dims.rows", "op.probes=null"], ["op.inputs=", "asks for rows", "hidden"]),
     (["+op.dims.heads=2"], ["op.inputs=", "does not take heads"]),
 ]
 

@@ -24,6 +24,8 @@ COST = CompileCost(0.5, True, 2, 1, ["print"], None)
 SENT: list[Message] = [
     messages.Measure(0.05, ("naive",)),
     messages.Measured(0.05, 12, 0.2, 0.0, 0.01),
+    messages.Alone("naive", 0.005),
+    messages.TimedAlone(0.004, 0.005),
     messages.Ready(5, 1 << 20),
     messages.Finish(),
     messages.Step("naive", "prepare"),
@@ -46,6 +48,7 @@ SENT: list[Message] = [
     messages.Work({"flops": 1.0, "bytes": 2.0}),
     messages.Rate("bytes", 1e9, False),
     messages.Recorded({"groups": []}),
+    messages.Differs("faster", "layers.0.norm"),
     messages.Done(),
     messages.Spoilt(),
     messages.Usage("dtype=bogus"),

@@ -45,9 +45,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Alone:
-    """To a measuring process: time calls of one variant, which the sender times as well."""
+    """To a measuring process: time calls of one variant for so many seconds, which the sender times as well."""
 
     variant: str
+    seconds: float
 
 
 @dataclass(frozen=True)

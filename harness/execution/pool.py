@@ -202,9 +202,9 @@ class Pool:
 
     def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
         """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""
-        for _ in range(parent_clock.TRIES):
+        for seconds in parent_clock.TRIES_S:
             since = time.monotonic()
-            member.process.tell(Alone(name))
+            member.process.tell(Alone(name, seconds))
             told = self._read(member, TimedAlone)
             elapsed = time.monotonic() - since
             if not isinstance(told, TimedAlone) or not isinstance(self._read(member, Measured), Measured):

@@ -78,7 +78,7 @@ class Sampling:
             self._prepare(reason)
             pool.measure(self._left_out)
             if not self._shared:
-                pool.finish(self.seen.standing())
+                pool.finish()
             reason = self._reason()
             if reason is not None and len(pool) and not self._quiet():
                 deadline = deadline or time.monotonic() + self._settings.latency.patience_s
@@ -87,7 +87,7 @@ class Sampling:
                     pool.extend()
                     continue
             if reason is not None:
-                pool.finish(self.seen.standing())
+                pool.finish(self._clocked())
                 self._drop_failed()
                 if pool.full_pass:  # a process that made it may die even at its end
                     return reason
@@ -122,10 +122,14 @@ class Sampling:
         if pool.room < 1 and pool.complete < pool.total:
             return  # the first measure alone
         if pool.room < 1:
-            pool.finish(self.seen.standing())
+            pool.finish(self._clocked())
         if pool.full_pass:
             pool.prepare(pool.sides * max(min(wanted, pool.room), 1))
             self._drop_failed()
+
+    def _clocked(self) -> list[str]:
+        """Those whose calls another clock can time: on a device of one's own the first after a pause take longer."""
+        return self.seen.standing() if self._shared else []
 
     @property
     def _shared(self) -> bool:

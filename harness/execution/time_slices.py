@@ -49,7 +49,7 @@ class TimeSlices:
 
     def alone(self, message: Alone) -> None:
         """Times one variant for a moment, while its parent does so too."""
-        self._sampler.alone(message.variant, lambda *seconds: self._send(TimedAlone(*seconds)))
+        self._sampler.alone(message.variant, message.seconds, lambda *seconds: self._send(TimedAlone(*seconds)))
         self._send(Measured(0.0, self._sampler.done, 0.0, 0.0, 0.0))
         self._rest = Rest()
 

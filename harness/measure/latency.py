@@ -31,7 +31,6 @@ BLOCK_S = 1e-3  # a block this long drowns the clock's resolution and the call t
 MAX_CALLS = 10_000
 LONG_S = 5e-3  # of a call: a block need not hold several of them
 SLOW_S = 0.1  # of a call: longer than a preemption, or what a switch between variants costs
-ALONE_S = 5e-3  # of calls that the parent times as well
 HELD_UP = 10  # times as long as a block takes: if it is held up so long before it begins, a call has to do
 FASTER = 0.8  # of what a call was taken for: its block holds too few
 MAX_PROBES = 5
@@ -154,8 +153,8 @@ class Sampler:
             self.call_seconds[sample.variant] = min(known, sample.seconds)
         return samples
 
-    def alone(self, name: str, tell: Callable[..., None]) -> None:
-        """Times one subject for about ALONE_S, and tells, as soon as it has, the seconds of its calls by their samples.
+    def alone(self, name: str, seconds: float, tell: Callable[..., None]) -> None:
+        """Times one subject for about so many `seconds`, and tells, as soon as it has, the seconds of its calls by their samples.
 
         First those of recorded calls, then with unrecorded ones, which are taken to last as long. None if it is not
         timed, or if a call takes long.
@@ -165,7 +164,7 @@ class Sampler:
             tell(None)
             return
         with self._turn(name) as turn, no_garbage_collection():
-            samples = [self._time(name) for _ in range(max(1, round(ALONE_S / max(block.seconds, 1e-9))))]
+            samples = [self._time(name) for _ in range(max(1, round(seconds / max(block.seconds, 1e-9))))]
             recorded = sum(sample.calls * sample.seconds for sample in samples)
             tell(recorded, recorded + sum(block.unrecorded * sample.seconds for sample in samples))
         if turn.failed:

@@ -22,6 +22,7 @@ COMPILED_GRAPH = re.compile(r"^## Call (CompiledFxGraph \w{1,6})\w* ##$")  # Ind
 COMPILED_REGION = "Torch-Compiled Region"  # around the code that Dynamo compiled of one frame
 COMPILED_FUNCTION = "CompiledFunction"  # the autograd function around a compiled graph that has a backward one
 COMPILED_BACKWARD = "CompiledFunctionBackward"  # the node of a compiled backward graph
+NO_COMPILED_CODE = "found no compiled frames"  # in an error, of what compiles within itself on further inputs
 # Texts of logs: without them Dynamo's counters alone say that it ran eagerly
 DYNAMO_LOGGER = "torch._dynamo"
 RECOMPILE_LIMIT = re.compile("recompile_limit|cache_size_limit")

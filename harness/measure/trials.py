@@ -118,28 +118,36 @@ def _near(case: Case) -> Case | None:
 
 def _changed(case: Case, probe: Probe, inputs: Inputs) -> Inputs:
     """The inputs with those changed that a probe names."""
-    names = list(inputs) if isinstance(inputs, dict) else _names(case, len(inputs))
+    names = list(inputs) if isinstance(inputs, dict) else list(map(str, range(len(inputs))))
     values = list(inputs.values() if isinstance(inputs, dict) else inputs)
+    places = {name: place for place, name in enumerate(names)}
+    if not isinstance(inputs, dict):
+        places |= _places(case, len(inputs))
     for name, change in probe.changes.items():
         key = f"op.probes.{probe.name}"
-        if name not in names:
-            raise unknown(key, name, names, f"inputs of {case.operation.name}")
-        position = names.index(name)
+        if name not in places:
+            raise unknown(
+                key, name, [word for word in places if not word.isdigit()] or names, f"inputs of {case.operation.name}"
+            )
+        position = places[name]
         if not isinstance(values[position], torch.Tensor):
             raise UsageError(f"{key}.{name}: a {type(values[position]).__name__}, where a tensor can be changed")
         values[position] = _as_changed(values[position], change, f"{key}.{name}")
-    return dict(zip(names, values, strict=True)) if isinstance(inputs, dict) else tuple(values)
+    return dict(zip(inputs, values, strict=True)) if isinstance(inputs, dict) else tuple(values)
 
 
-def _names(case: Case, count: int) -> list[str]:
-    """The names of inputs by position: those of the reference's parameters, or their positions."""
-    names: list[str] = []
-    try:
-        parameters = inspect.signature(resolve(case.operation.right, "op.reference")).parameters.values()
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    except (TypeError, ValueError):  # of a built-in function
-        pass
-    return [*names[:count], *map(str, range(len(names), count))]
+def _places(case: Case, count: int) -> dict[str, int]:
+    """The positions of inputs by the names that the reference gives them, or the baseline, if it has others."""
+    places: dict[str, int] = {}
+    for key, function in (("op.reference", case.operation.right), (case.baseline.key, case.baseline.fn)):
+        try:
+            parameters = inspect.signature(resolve(function, key)).parameters.values()
+        except (TypeError, ValueError, UsageError):  # of a built-in function, or none that can be found
+            continue
+        named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        for place, name in enumerate(named[:count]):
+            places.setdefault(name, place)
+    return places
 
 
 def _as_changed(value: torch.Tensor, change: Change, key: str) -> torch.Tensor:
