@@ -154,7 +154,7 @@ class Sampler:
         return samples
 
     def alone(self, name: str, seconds: float, tell: Callable[..., None]) -> None:
-        """Times one subject for about so many `seconds`, and tells, as soon as it has, the seconds of its calls by their samples.
+        """Times one subject for about so many seconds, and tells at once how many its calls took by their samples.
 
         First those of recorded calls, then with unrecorded ones, which are taken to last as long. None if it is not
         timed, or if a call takes long.
