@@ -6,14 +6,7 @@ from collections.abc import Iterable
 
 from harness.execution.messages import TimedAlone
 
-TRIES_S = (
-    0.005,
-    0.01,
-    0.02,
-    0.04,
-    0.08,
-    0.16,
-)  # longer ones only if the shorter disagree: on a busy machine messages wait
+TRIES_S = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # until one agrees: on a busy machine messages wait
 LONGER = 1.3  # beside the calls there are messages, the yardstick and the change of turns: a tenth of the first
 
 
