@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -51,7 +50,7 @@ class FreshContents:
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
-        explained = Slowdown(1.0)
+        explained = Slowdown(0.0, 0.0, 0.0)
         for subject in subjects:
             block = self._sampler.blocks.get(subject.name)
             if block is None or block.call_s >= SLOW_S:
@@ -59,9 +58,10 @@ class FreshContents:
             first = subject.name == self._task.case.baseline.name
             tries = self._tries(subject, fresh.calls(size))
             with self._turns.turn(subject.name, LATENCY, grad=self._task.case.mode != "forward"):
-                if first:
-                    explained = fresh.least(islice(tries, EXPLAINING))
-                persistent = fresh.persistent(tries, Slowdown(math.inf) if first else explained)
+                if first:  # its caches explain the others'
+                    explained = fresh.typical(islice(tries, EXPLAINING))
+                    continue
+                persistent = fresh.persistent(tries, explained)
                 if persistent is not None:
                     self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
         self._data.forget_inputs(self._seeds - {self._task.hidden_seed, self._task.case.seed})

@@ -22,20 +22,35 @@ CLEAN, GUILTY = 2, 5  # an honest one of which one try in five seems slower ends
 EXCESS_S = 1e-6  # of a call: less may be the clock's, or that of code which has left the cache
 SEEN = 1.3  # times as long as the same calls again
 USUAL = 2.0  # times as long as in a block
+EXPLAINED = 2.0  # times what caches cost a call of the baseline
 
 
 @dataclass(frozen=True)
 class Slowdown:
-    """How many times as long a call takes on contents that it has not seen: as in a block, and as once more."""
+    """Seconds of a call on contents that it has not seen, of one in a block, and of the same contents once more."""
 
-    usual: float
-    seen: float = 1.0
+    first_s: float
+    usual_s: float
+    again_s: float
+
+    @property
+    def usual(self) -> float:
+        """How many times as long as in a block."""
+        return self.first_s / self.usual_s
+
+    @property
+    def seen(self) -> float:
+        """How many times as long as the same contents once more."""
+        return self.first_s / self.again_s
 
     def beyond(self, explained: Slowdown) -> bool:
-        """Whether it is more than noise and caches explain, as seen of the baseline."""
-        return self.usual > SEEN and (
-            self.seen > SEEN * max(explained.seen, 1.0) or self.usual > USUAL * max(explained.usual, 1.0)
-        )
+        """Whether it is more than noise and caches explain, as seen of the baseline.
+
+        What caches cost is a time, and no factor: the faster a call, the more it is beside it.
+        """
+        again = self.first_s - self.again_s > EXPLAINED * max(explained.first_s - explained.again_s, 0.0) + EXCESS_S
+        usual = self.first_s - self.usual_s > EXPLAINED * max(explained.first_s - explained.usual_s, 0.0) + EXCESS_S
+        return self.usual > SEEN and ((self.seen > SEEN and again) or (self.usual > USUAL and usual))
 
 
 def calls(size: int) -> int:
@@ -61,9 +76,8 @@ def slowdown(
     usual = elapsed(repeat(call, block.calls)) / block.calls
     first = elapsed(unseen, kept) / len(unseen)
     take(kept[0])
-    if first <= max(SEEN * usual, usual + EXCESS_S):
-        return Slowdown(min(first / usual, SEEN))
-    return Slowdown(first / usual, first * len(unseen) / elapsed(unseen, kept))
+    again = first if first <= max(SEEN * usual, usual + EXCESS_S) else elapsed(unseen, kept) / len(unseen)
+    return Slowdown(first, usual, again)
 
 
 def persistent(tries: Iterable[Slowdown], explained: Slowdown) -> Slowdown | None:
@@ -79,14 +93,15 @@ def persistent(tries: Iterable[Slowdown], explained: Slowdown) -> Slowdown | Non
         if balance == -CLEAN:
             return None
         if balance == GUILTY:
-            return Slowdown(median(each.usual for each in seen), median(each.seen for each in seen))
+            return typical(seen)
     return None
 
 
-def least(tries: Iterable[Slowdown]) -> Slowdown:
-    """What caches do, noise apart: the least of a few tries."""
+def typical(tries: Iterable[Slowdown]) -> Slowdown:
+    """The medians of some tries."""
     seen = list(tries)
-    return Slowdown(min(each.usual for each in seen), min(each.seen for each in seen))
+    first, usual, again = zip(*((each.first_s, each.usual_s, each.again_s) for each in seen), strict=True)
+    return Slowdown(median(first), median(usual), median(again))
 
 
 def reason(found: Slowdown) -> str:
