@@ -47,6 +47,7 @@ FOUND = [  # by fuzzing: each gave a traceback, several lines, exit status 1 or 
     (["-m", "op=[{a: 1}],rmsnorm"], "op=[{a:1}]: "),
     (["+hydra.sweeper.params={a: 0}", "hydra.mode=MULTIRUN"], "a: no such key"),
     ([""], "an empty argument"),
+    (["-m", "+op.modes=[],[]"], "op.modes=[]: expected one at least"),
 ]
 
 

@@ -98,6 +98,9 @@ def parse(plain: Mapping[str, Any]) -> tuple[Case, Settings]:
     check(config)
     devices = device_configs(plain)
     op = config.op
+    for key in ("dtypes", "modes"):
+        if not getattr(op, key):
+            raise UsageError(f"op.{key}=[]: expected one at least")
     if config.dtype not in op.dtypes:
         raise unknown("dtype", config.dtype, op.dtypes, f"dtypes of {op.name}")
     if config.mode not in op.modes:
