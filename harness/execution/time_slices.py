@@ -8,6 +8,7 @@ from time import perf_counter  # bound here: a variant may replace the module's
 from harness.execution.messages import Alone, Measure, Measured, Samples, Send, Slow, TimedAlone, Warnings
 from harness.measure.interference import Interference, Rest
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler
+from harness.results.measurement import CONTROLS
 
 
 class TimeSlices:
@@ -26,7 +27,7 @@ class TimeSlices:
         """
         self._sampler.warm()
         minimum = self._sampler.min_rounds(limit_s)
-        call_s = {name: block.call_s for name, block in self._sampler.blocks.items()}
+        call_s = {name: block.call_s for name, block in self._sampler.blocks.items() if name not in CONTROLS}
         slowest = max(call_s, key=call_s.__getitem__, default=None)
         if slowest is not None and minimum < MIN_ROUNDS and call_s[slowest] >= LONG_S:
             self._send(Slow(slowest, call_s[slowest], minimum))
