@@ -50,6 +50,7 @@ def later(page: str, command: str) -> bool:
         "harness.model",
         ".solution=",
         "harness.doctor",
+        "harness.judge",
         "op=gelu",
         "op=softmax",
         "-m op=",

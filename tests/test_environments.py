@@ -210,6 +210,7 @@ def test_an_interpreter_that_lacks_something_fails_its_own_rows(tmp_path: Path) 
     assert ran.rows["naive@empty"]["environment"] == f"python={tmp_path / 'empty' / 'bin' / 'python'}"
 
 
+@pytest.mark.slow
 def test_another_interpreter_measures_the_same_variants(tmp_path: Path) -> None:
     """This one, seen as another: started, served and ended as one of any version is."""
     ran = in_process(*JOB, "variants=[naive]", f"environments.other.python={sys.executable}", cwd=tmp_path)
@@ -318,6 +319,7 @@ def test_an_interpreter_ends_with_the_program(tmp_path: Path) -> None:
     assert str(tmp_path) not in listed
 
 
+@pytest.mark.slow
 def test_a_neuron_core_has_its_compilers_environments(tmp_path: Path) -> None:
     """One process holds a core alone: they follow one another."""
     ran = on_core(

@@ -191,7 +191,7 @@ def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
     ("module", "arguments"),
     [
         ("harness", ["--help"]),
-        ("harness", ["device=cpu", "variants=[naive]", *QUICK]),
+        pytest.param("harness", ["device=cpu", "variants=[naive]", *QUICK], marks=pytest.mark.slow),
         pytest.param("harness.list", ["device=cpu"], marks=pytest.mark.slow),
         pytest.param("harness.doctor", ["device=cpu"], marks=pytest.mark.slow),
     ],

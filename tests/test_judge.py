@@ -115,6 +115,7 @@ def test_a_candidate_cannot_write_results_reach_the_network_or_end_the_judge(tmp
     assert not document["sandbox"]["read_only"] or not (tmp_path / "written").exists()
 
 
+@pytest.mark.slow
 def test_solutions_of_a_definition_are_judged_and_told_as_its_traces(tmp_path: Path) -> None:
     """No process may write, so their code is unpacked before."""
     folder = PROBLEMS / "flashinfer"

@@ -131,6 +131,7 @@ def test_environment_of_the_worker_is_set_before_torch(tmp_path: Path) -> None:
     assert ran.results["environment"]["variables"]["OMP_NUM_THREADS"] == "1"
 
 
+@pytest.mark.slow
 def test_requirements_skip_with_the_reason(tmp_path: Path) -> None:
     ran = in_process(
         "device=cpu",

@@ -579,6 +579,7 @@ def test_who_overwrites_the_weights_of_others_is_found_out(tmp_path: Path) -> No
     assert statuses == {"net": "ok", "thief": "wrong", "later": "ok"}, [row["reason"] for row in found.rows]
 
 
+@pytest.mark.slow
 def test_compare_takes_modules_and_their_dtype(tmp_path: Path) -> None:
     module = Tied().double()
     found = compare(

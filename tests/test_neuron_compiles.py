@@ -46,9 +46,8 @@ def test_a_graph_that_is_allowed_to_run_eagerly_is_degraded_where_it_does(tmp_pa
     assert ran.rows["compiled"]["verdict"] == ""
 
 
-@pytest.mark.parametrize(
-    "order", ["[compiled,naive,fused]", pytest.param("[naive,compiled,fused]", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["[compiled,naive,fused]", "[naive,compiled,fused]"])
 def test_a_failure_that_lingers_in_its_process_is_not_blamed_on_others(tmp_path: Path, order: str) -> None:
     """The next operation after a failed compile raises: the others are measured in a process of their own."""
     ran = on_core(f"variants={order}", cwd=tmp_path, compile_fails=True, compile_poisons=True)
