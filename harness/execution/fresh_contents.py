@@ -42,7 +42,6 @@ class FreshContents:
         self._checking = checking
         self._sampler = sampler
         self._send = send
-        self._drawn = 0
         self._seeds: set[int] = set()
 
     def run(self, subjects: Sequence[Subject]) -> None:

@@ -11,6 +11,7 @@ from harness.report.causes import Parts
 from harness.results.column import Row
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
+from harness.results.measurement import form
 from harness.results.samples import SLOWED
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
@@ -268,7 +269,7 @@ def _merged(texts: Sequence[str]) -> list[str]:
     """Warnings that differ in their numbers only, as one."""
     alike: dict[str, list[str]] = {}
     for text in texts:
-        alike.setdefault(re.sub(r"\d[\d.,]*", "#", text), []).append(text)
+        alike.setdefault(form(text), []).append(text)
     return [
         group[0] if len(group) == 1 else f"{max(group, key=_first_number)} (the most of {len(group)} processes)"
         for group in alike.values()

@@ -55,7 +55,7 @@ class Measurement:
         if SEVERITY.index(status) > SEVERITY.index(self.status):
             self.reason = f"{self.reason}; {reason}" if (self.status, status) == (DEGRADED, WRONG) else reason
             self.status = status
-        elif status == self.status and _form(reason) not in _form(self.reason or ""):  # as of another process
+        elif status == self.status and form(reason) not in form(self.reason or ""):  # as of another process
             self.reason = f"{self.reason}; {reason}"
 
     def note(self, text: str) -> None:
@@ -80,6 +80,6 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
 
-def _form(reason: str) -> str:
-    """A reason without its numbers."""
-    return re.sub(r"\d[\d.,]*", "#", reason)
+def form(text: str) -> str:
+    """A text without its numbers: what two that say the same of different processes have in common."""
+    return re.sub(r"\d[\d.,]*", "#", text)
