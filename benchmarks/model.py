@@ -109,12 +109,20 @@ def refusals(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def wrong(args: argparse.Namespace) -> dict[str, Any]:
-    """Replacements with wrong results: none is recommended."""
-    replace = ",".join(f"{{of: planted.Activation, by: planted.{name}}}" for name in WRONG)
-    arguments = ("planted.elementwise", f"replace=[{replace}]", f"variants=[as_is,{','.join(WRONG)}]")
-    content = job(*arguments, *CPU, *args.overrides)
-    found = {row["replacement"]: [row["status"], row["decision"]] for row in content["decisions"]}
-    return {"recommended": sum(found[name][1] == "use" for name in WRONG), "of": len(WRONG), "found": found}
+    """Replacements with wrong results or gradients: none is recommended."""
+    found = {}
+    for mode, kinds in WRONG.items():
+        replace = ",".join(f"{{of: planted.Activation, by: planted.{name}}}" for name in kinds)
+        arguments = ("planted.elementwise", f"replace=[{replace}]", f"variants=[as_is,{','.join(kinds)}]")
+        content = job(*arguments, f"mode={mode}", *CPU, *args.overrides)
+        found |= {row["replacement"]: [row["status"], row["decision"], row["reason"]] for row in content["decisions"]
+                  if row["replacement"] in kinds}  # fmt: skip
+    return {
+        "recommended": sum(decision == "use" for _, decision, _ in found.values()),
+        "refused": sum(decision == "do not use" for _, decision, _ in found.values()),
+        "of": sum(map(len, WRONG.values())),
+        "found": found,
+    }
 
 
 def durations(args: argparse.Namespace) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 ROUNDS = 40  # of work in a module as it is
 SIZE = 96
+LAYERS = 4
 WIDE = 1 << 20  # elements: far more than the caches hold
 
 
@@ -83,9 +86,9 @@ class OpaqueActivation(Activation):
 class Elementwise(nn.Module):
     """Activations between other operators of the same kind: memory is all that they cost."""
 
-    def __init__(self, layers: int = 4):
+    def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Activation() for _ in range(layers))
+        self.layers = nn.ModuleList(Activation() for _ in range(LAYERS))
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
@@ -94,7 +97,7 @@ class Elementwise(nn.Module):
 
 
 def elementwise() -> tuple[nn.Module, tuple[Tensor, ...]]:
-    return Elementwise(), (torch.randn(WIDE),)
+    return Elementwise(), (torch.randn(WIDE, requires_grad=True),)
 
 
 # Many calls
@@ -189,8 +192,77 @@ class _Shape(Activation):
         return super().forward(x[None])
 
 
-WRONG = {
-    kind.__name__.lstrip("_"): kind
-    for kind in (_Scaled, _Other, _Nothing, _Nan, _Remembering, _Narrow, _Half, _InPlace, _Random, _Shape)
-}
-globals().update(WRONG)
+class _Late(Activation):
+    """From its 30th call on."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(x) * (1.0 if self.calls < 30 else 1.5)
+
+
+class _Third(Activation):
+    """In the third of the model's layers alone."""
+
+    made = 0
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.wrong = _Third.made % LAYERS == 2
+        _Third.made += 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (1.1 if self.wrong else 1.0)
+
+
+class _Wide(Activation):
+    """In another dtype."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).double()
+
+
+class _Training(Activation):
+    """As long as it is trained."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (1.05 if self.training else 1.0)
+
+
+class _Detached(Activation):
+    """Without a gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).detach()
+
+
+class _Gradient(Activation):
+    """In its gradients alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = _Straight.apply(x)
+        return y
+
+
+class _Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return torch.nn.functional.leaky_relu(x, 0.125)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return torch.where(ctx.saved_tensors[0] > 0, grad, grad * 0.25)
+
+
+def _named(*kinds: type[Activation]) -> dict[str, type[Activation]]:
+    return {kind.__name__.lstrip("_"): kind for kind in kinds}
+
+
+WRONG = {  # by the mode in which they are
+    "forward": _named(_Scaled, _Other, _Nothing, _Nan, _Remembering, _Narrow, _Half, _InPlace, _Random, _Shape, _Late,
+                      _Third, _Wide, _Training),
+    "forward_backward": _named(_Detached, _Gradient),
+}  # fmt: skip
+globals().update(WRONG["forward"] | WRONG["forward_backward"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from synthetic_results import LATENCY
 
-from harness.model.decide import DO_NOT_USE, UNCLEAR, USE, Decision, decide
+from harness.model.decide import DO_NOT_USE, UNCLEAR, USE, Decision, agreed, decide, overtaken
 from harness.results.comparison import Comparison
 from harness.results.statistics import Interval
 
@@ -159,3 +159,25 @@ def test_a_gain_that_is_not_the_predicted_one_is_told() -> None:
     found = decided(comparison({"as_is": 1e-2, "new": 8e-3}), (1.05, 1.04, 1.06))
     assert found.decision == USE
     assert "more of a gain than predicted" in found.reason
+
+
+def test_where_neither_model_is_clearly_faster_it_has_to_gain_in_both() -> None:
+    gains = decided(comparison({"as_is": 1e-2, "new": 8e-3}))
+    loses = decided(comparison({"compiled": 1e-2, "new": 1.2e-2}))
+    fails = decided(comparison({"compiled": 1e-2, "new": 5e-3}, new={"status": "failed", "reason": "why"}))
+    assert agreed([gains]) == gains
+    assert agreed([gains, gains]).decision == USE
+    assert agreed([loses, loses]).decision == DO_NOT_USE
+    found = agreed([gains, loses])
+    assert (found.decision, found.measured) == (UNCLEAR, gains.measured)
+    assert found.reason == f"{gains.reason}; {loses.reason}; whether the compiled model is the faster one is unclear"
+    assert agreed([gains, fails]) == fails
+
+
+@pytest.mark.parametrize(("compiled", "decision"), [(5e-3, DO_NOT_USE), (9e-3, USE), (1.5e-2, USE)])
+def test_parts_that_are_compiled_are_of_no_use_beside_a_faster_whole(compiled: float, decision: str) -> None:
+    whole = comparison({"as_is": 1e-2, "compiled": compiled, "new": 8e-3})
+    entry = whole.entries["new"]
+    found = overtaken(decide("new", "Norm", None, entry, whole.baseline), entry, whole.entries["compiled"])
+    assert found.decision == decision
+    assert ("; the model compiled whole takes 5,0" in found.reason) == (decision == DO_NOT_USE)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.measure.torch_private import GUARDS
 from harness.report import formatting
+from harness.results import statistics
 from harness.results.entry import Entry
 from harness.results.measurement import OK, SKIPPED, WRONG
 from harness.results.statistics import Interval
@@ -56,6 +57,34 @@ def decide(
     seconds = None if entry.latency is None else entry.latency.value
     measured = entry.host.speedup
     return Decision(replacement, group, predicted, measured, status, decision, reason, seconds, saved or {})
+
+
+def agreed(decisions: Sequence[Decision]) -> Decision:
+    """The decision of ways to run a model of which none is clearly the faster: theirs if they agree, else unclear.
+
+    What is not right in one of them is not used.
+    """
+    for decision in decisions:
+        if decision.status not in (OK, SKIPPED) or len({each.decision for each in decisions}) == 1:
+            return decision
+    reasons = "; ".join(decision.reason for decision in decisions)
+    return replace(
+        decisions[0], decision=UNCLEAR, reason=f"{reasons}; whether the compiled model is the faster one is unclear"
+    )
+
+
+def overtaken(decision: Decision, entry: Entry, whole: Entry) -> Decision:
+    """The decision on a replacement in the model as it is, `entry`, such as modules that are compiled one by one.
+
+    It is of no use if the model compiled `whole` is faster than with it.
+    """
+    pairs = entry.comparison.host_clock.samples.paired(whole.name, entry.name)
+    if decision.decision != USE or whole.latency is None or not any(map(len, pairs)):
+        return decision
+    if statistics.interval(pairs, entry.comparison.settings.confidence).high >= 1:
+        return decision
+    reason = f"{decision.reason}; the model compiled whole takes {_time(whole.latency)}"
+    return replace(decision, decision=DO_NOT_USE, reason=reason)
 
 
 def _judged(predicted: Interval | None, entry: Entry, base: Entry, alone: Sequence[Entry]) -> tuple[str, str, str]:

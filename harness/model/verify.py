@@ -9,7 +9,7 @@ from typing import Any
 from harness.configuration.errors import CaseError, UsageError
 from harness.model.analysis import Analysis, Way
 from harness.model.cases import FOLDER
-from harness.model.decide import Decision, decide
+from harness.model.decide import Decision, agreed, decide, overtaken
 from harness.model.groups import Group
 from harness.model.measure import run, warn_of_faults
 from harness.model.predict import Saving, saving, speedup
@@ -33,13 +33,22 @@ def verify(analysis: Analysis) -> None:
     if as_built is None:
         return
     analysis.ways.append(as_built)
-    compiled = as_built.comparison.entries.get(COMPILED)
-    preferred = analysis.recording.step.compiled or (compiled is not None and compiled.host.verdict == "faster")
-    if preferred and replacements:
-        lasting = [replacement for replacement in replacements if replacement.by != COMPILE]
+    lasting = [replacement for replacement in replacements if replacement.by != COMPILE]
+    entries = as_built.comparison.entries
+    gains = any(each.name in entries and entries[each.name].host.verdict == "faster" for each in lasting)
+    compiling = _compiling(analysis)
+    if lasting and (compiling == "faster" or (compiling == "unclear" and gains)):
         way = _whole(analysis, COMPILED, lasting, [each for each in together if each in lasting])
         analysis.ways += [] if way is None else [way]
     analysis.decisions = _decisions(analysis, replacements, together)
+
+
+def _compiling(analysis: Analysis) -> str | None:
+    """The verdict on the model compiled whole, beside the model as it is; one that comes compiled stays so."""
+    compiled = analysis.ways[0].comparison.entries.get(COMPILED)
+    if analysis.recording.step.compiled:
+        return "faster"
+    return None if compiled is None else compiled.host.verdict
 
 
 def _whole(
@@ -122,26 +131,37 @@ def _decisions(
     analysis: Analysis, replacements: Sequence[Replacement], together: Sequence[Replacement]
 ) -> list[Decision]:
     decisions = []
-    first, last = analysis.ways[0], analysis.ways[-1]
     for replacement in replacements:
-        way = last if replacement.name in last.comparison.entries else first
         names = " + ".join(group.name for group in analysis.groups_of(replacement))
-        decisions += _decided(analysis, way, replacement.name, names, [replacement])
-    way = last if TOGETHER in last.comparison.entries else first
-    decisions += _decided(analysis, way, TOGETHER, "", together)
-    compiled = first.comparison.entries.get(COMPILED)
+        decisions += _decided(analysis, replacement.name, names, [replacement])
+    decisions += _decided(analysis, TOGETHER, "", together)
+    first = analysis.ways[0].comparison
+    compiled = first.entries.get(COMPILED)
     if compiled is not None:
-        decisions.append(decide(COMPILED_WHOLE, "", None, compiled, first.comparison.baseline))
+        decisions.append(decide(COMPILED_WHOLE, "", None, compiled, first.baseline))
     return decisions
 
 
-def _decided(
-    analysis: Analysis, way: Way, name: str, group: str, replacements: Sequence[Replacement]
-) -> list[Decision]:
-    """The decision on replacements that were put in together under a name; none if they were not."""
-    entry, base = way.comparison.entries.get(name), way.comparison.entries[way.base]
-    if entry is None:
+def _decided(analysis: Analysis, name: str, group: str, replacements: Sequence[Replacement]) -> list[Decision]:
+    """The decision on replacements that were put in together under a name; none if they were not.
+
+    It is that of the compiled model if this is the faster one; if it is unclear whether it is, that of both.
+    """
+    ways = [way for way in analysis.ways if name in way.comparison.entries]
+    compiling = _compiling(analysis)
+    if compiling == "faster":
+        ways = ways[-1:]
+    decisions = [_in_way(analysis, way, name, group, replacements) for way in ways]
+    if not decisions:
         return []
+    entries = ways[-1].comparison.entries
+    if compiling == "faster" and ways[-1].base == AS_IS and COMPILED in entries:
+        return [overtaken(decisions[-1], entries[name], entries[COMPILED])]
+    return [agreed(decisions)]
+
+
+def _in_way(analysis: Analysis, way: Way, name: str, group: str, replacements: Sequence[Replacement]) -> Decision:
+    entry, base = way.comparison.entries[name], way.comparison.entries[way.base]
     alone = [part for each in replacements for part in _alone(analysis, each, way.base)]
     savings = {part.group.name: part.saving for part in alone if part.saving is not None}
     known = len(savings) == sum(len(analysis.groups_of(each)) for each in replacements)
@@ -149,7 +169,7 @@ def _decided(
     saved = {name: each.seconds.value for name, each in savings.items()}
     entries = [part.comparison.entries[part.as_built] for part in alone]
     differs = [analysis.recording.step.differs.get(each.name) for each in replacements]
-    return [decide(name, group, predicted, entry, base, entries, saved, next(filter(None, differs), None))]
+    return decide(name, group, predicted, entry, base, entries, saved, next(filter(None, differs), None))
 
 
 @dataclass(frozen=True)
