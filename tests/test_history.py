@@ -227,6 +227,26 @@ def test_results_are_read_once_wherever_they_lie(slower: Path, tmp_path: Path) -
     assert read(moved, store).new == 1
 
 
+def test_a_store_that_grew_gives_what_a_new_one_gives(tmp_path: Path) -> None:
+    """Byte for byte, whatever happened to the files since."""
+    folder = runs(tmp_path / "runs", 12, lambda day, case: {"latency_us": latencies(day, case)})
+    assert not say(folder, "--out", "out", cwd=tmp_path).err
+    files = sorted(folder.rglob("results.json"))
+    files[0].unlink()
+    files[1].write_text(files[1].read_text()[:-100])
+    shutil.copy(files[3], files[2])
+    files[4].write_text(json.dumps(document(4.5, latencies(40, fused=1.5))))
+    write(folder, [document(13, latencies(13, status), status={"fused": "wrong"}) for status in range(2)], "more")
+    grown = say(folder, "--out", "grown", cwd=tmp_path)
+    (tmp_path / "store.sqlite").unlink()
+    made = say(folder, "--out", "made", cwd=tmp_path)
+    assert grown.err == made.err and len(grown.err.splitlines()) == 2
+    assert "; 4 files read." in grown.out  # the damaged one, the edited one and the new ones
+    for name in ("series.csv", "index.html"):
+        assert (tmp_path / "grown" / name).read_bytes() == (tmp_path / "made" / name).read_bytes()
+        assert (tmp_path / "grown" / name).read_bytes() != (tmp_path / "out" / name).read_bytes()
+
+
 def test_a_branch_is_read_as_its_folders_are(slower: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> None:
         identity = ("-c", "user.name=Some One", "-c", "user.email=one@example.org")

@@ -127,7 +127,7 @@ class _Stamps:
 
 
 def _stamps(folder: Path) -> _Stamps:
-    ended = max(_written(folder / storage.FILE), _written(folder / sweeps.FAILURE))
+    ended = max(_written(folder / storage.FILE), _written(folder / storage.FAILURE))
     return _Stamps(_written(folder / ".hydra" / "config.yaml"), ended)
 
 

@@ -32,6 +32,7 @@ exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the comman
 
 
 @exit_status
+@history.uncollected()
 def main() -> int:
     """Runs the program; returns its exit status."""
     args = _parser().parse_args()

@@ -65,13 +65,12 @@ def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple
 
 def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> History:
     """The history of all runs in folders and in a branch; raises UsageError if there are none."""
-    with _uncollected():
-        runs, told, new = read(paths, branch, settings)
-        return replace(of_runs(runs, told, new, settings), branch=branch)
+    runs, told, new = read(paths, branch, settings)
+    return replace(of_runs(runs, told, new, settings), branch=branch)
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Without Python's garbage collector, which would look through all runs again and again: none is garbage."""
     enabled = gc.isenabled()
     gc.disable()

@@ -29,9 +29,9 @@ def of_reading(reading: Reading) -> Iterator[str]:
 def of_runs(runs: Sequence[Run]) -> Iterator[str]:
     """Two machines of one name."""
     machines: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
-        if run.host:
-            machines[run.host].add(f"{run.conditions.get('cores')} cores of {run.conditions.get('cpu')}")
+    for conditions in {id(run.setup): run.conditions for run in runs}.values():
+        if host := conditions.get("host"):
+            machines[host].add(f"{conditions.get('cores')} cores of {conditions.get('cpu')}")
     for host, several in sorted(machines.items()):
         if len(several) > 1:
             listed = formatting.listed(sorted(words.safe(machine) for machine in several))
@@ -72,8 +72,8 @@ def renamed(runs: Sequence[Run], names: Mapping[str, str]) -> list[Run]:
 
 
 def _places(group: Group, name: str) -> tuple[int, int]:
-    places = [place for place, run in enumerate(group.runs) if name in run.results]
-    return places[0], places[-1]
+    held = [result is not None for result in group.results(name)]
+    return held.index(True), len(held) - 1 - held[::-1].index(True)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from harness.history import causes, words
@@ -19,7 +21,7 @@ from harness.history.changes import STATUS, Change
 from harness.history.findings import Finding
 from harness.history.history import History
 from harness.history.pivot import Pivot
-from harness.history.record import LATENCY, MEASURES, Figure
+from harness.history.record import LATENCY, MEASURES
 from harness.history.series import Group, differing
 from harness.report import formatting
 from harness.results.measurement import OK
@@ -28,7 +30,6 @@ from harness.results.storage import atomic
 FILE = "index.html"
 HERE = Path(__file__).with_name("templates")
 SHARED = Path(__file__).parents[1] / "report" / "templates"  # the style of all pages
-PER_MILLE = 1000
 MARKED = 40  # versions that a chart marks at most
 DAYS = (1, 7, 30, 90, 365)
 
@@ -118,13 +119,18 @@ def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any
     }
 
 
-def _figures(figures: Sequence[Figure]) -> dict[str, list]:
+def _figures(figures: np.ndarray) -> dict[str, list]:
     """Values to four digits; the bounds as what they are off by, in thousandths of the value."""
+    values, low, high = figures.T
     return {
-        "values": [float(f"{value:.4g}") for value, _, _ in figures],
-        "below": [None if low is None else round(PER_MILLE * (1 - low / value)) for value, low, _ in figures],
-        "above": [None if high is None else round(PER_MILLE * (high / value - 1)) for value, _, high in figures],
+        "values": [float(f"{value:.4g}") for value in values.tolist()],
+        "below": _thousandths(1 - low / values),
+        "above": _thousandths(high / values - 1),
     }
+
+
+def _thousandths(shares: np.ndarray) -> list[int | None]:
+    return [None if math.isnan(each) else int(each) for each in np.round(1000 * shares).tolist()]
 
 
 def _versions(group: Group) -> list[tuple[int, str]]:

@@ -101,11 +101,6 @@ class Run:
         """Its commit in seven digits, with a + if files of it were changed."""
         return f"{self.commit[:7]}{'+' if self.changed else ''}" if self.commit else None
 
-    @property
-    def host(self) -> str | None:
-        """The name of the machine."""
-        return self.conditions.get("host")
-
     def renamed(self, names: Mapping[str, str]) -> Run:
         """The same with other names of variants; a variant keeps its name if another one has the new name."""
         new = {old: name for old, name in names.items() if old in self.results and name not in self.results}

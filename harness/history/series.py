@@ -23,12 +23,12 @@ class Series:
     """One variant of one case on one machine in one measure; only the runs that have a value."""
 
     places: np.ndarray  # of these runs in the group
-    figures: Sequence[Figure]
+    figures: np.ndarray  # (runs, 3): values, and the bounds of their intervals or NaN
 
     @cached_property
     def logs(self) -> np.ndarray:
         """Logarithms of the values."""
-        return np.log([value for value, _, _ in self.figures])
+        return np.log(self.figures[:, 0])
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The logarithms in the group's runs from `start` to before `end`."""
@@ -68,7 +68,7 @@ class Group:
     def yardstick(self) -> Series:
         """The machine's yardstick in the runs that have it."""
         known = [(place, run.yardstick) for place, run in enumerate(self.runs) if run.yardstick is not None]
-        return Series(np.array([place for place, _ in known], int), [(seconds, None, None) for _, seconds in known])
+        return _series_of([place for place, _ in known], [(seconds, None, None) for _, seconds in known])
 
     def results(self, variant: str) -> list[Result | None]:
         """A variant's result in each run; None if the run does not have it."""
@@ -76,7 +76,7 @@ class Group:
 
     def series(self, variant: str, measure: str) -> Series:
         """A variant's figures in one measure."""
-        return self._series.get((variant, measure)) or Series(np.array([], int), ())
+        return self._series.get((variant, measure)) or _series_of([], [])
 
     @cached_property
     def _results(self) -> dict[str, list[Result | None]]:
@@ -93,7 +93,7 @@ class Group:
                     places, figures = found[name, measure]
                     places.append(place)
                     figures.append(figure)
-        return {key: Series(np.array(places, int), figures) for key, (places, figures) in found.items()}
+        return {key: _series_of(places, figures) for key, (places, figures) in found.items()}
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
@@ -109,6 +109,10 @@ def groups(runs: Iterable[Run]) -> list[Group]:
             apart[tuple(f"{key}={run.conditions.get(key, 'unset')}" for key in keys)].append(run)
         made += [Group(case, machine, settings, several) for settings, several in apart.items()]
     return made
+
+
+def _series_of(places: Sequence[int], figures: Sequence[Figure]) -> Series:
+    return Series(np.array(places, int), np.array(figures, float).reshape(-1, 3))
 
 
 def _alternating(runs: Sequence[Run]) -> list[str]:

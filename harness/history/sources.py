@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.configuration.errors import UsageError, unknown
-from harness.results import plan, storage, sweeps
+from harness.results import storage
 
-OTHER = (plan.FILE, sweeps.FAILURE)  # the harness's own JSON files that hold no results
+OTHER = (storage.SWEEP, storage.FAILURE)  # the harness's own JSON files that hold no results
 PAGE = "report.html"
 UNSEARCHED = ("traces",)  # folders of a run in which there are none; nor in hidden ones
 

@@ -28,9 +28,9 @@ def remake(folder: Path) -> int:
     """Rewrites every derived file below a folder, a sweep's cases first, and shows a run's tables."""
     from harness.report import run_report
     from harness.report.sweep_report import collect
-    from harness.results import plan, sweeps
+    from harness.results import storage, sweeps
 
-    if not (folder / plan.FILE).is_file():
+    if not (folder / storage.SWEEP).is_file():
         run_report.show(folder, one(folder))
     else:
         for case in sweeps.read(folder).cases:

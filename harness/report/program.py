@@ -74,10 +74,10 @@ def end(status: int) -> int:
             print("interrupted", file=sys.stderr)
         return status
     from harness.report import sweep_report
-    from harness.results import plan
+    from harness.results import storage
 
     folder = Path(HydraConfig.get().sweep.dir)
-    if not (folder / plan.FILE).exists():
+    if not (folder / storage.SWEEP).exists():
         return status
     try:
         return sweep_report.close(folder, status)

@@ -19,7 +19,6 @@ from harness.configuration.overrides import assignment
 from harness.configuration.schema import parse, resolved
 from harness.results import columns, storage
 
-FILE = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
 SCHEMA_VERSION = 1
 LONGEST_NAME = 60
 OWN_COLUMNS = tuple(column.name for column in columns.CASE if column.swept)  # every row of a comparison holds them
@@ -80,7 +79,7 @@ class Plan:
     def write(self, folder: Path) -> None:
         """Writes sweep.json."""
         content = {"schema_version": SCHEMA_VERSION, **asdict(self)}
-        with storage.atomic(folder / FILE) as file:
+        with storage.atomic(folder / storage.SWEEP) as file:
             json.dump(storage.strict(content), file, allow_nan=False, ensure_ascii=False, indent=1)
 
 
@@ -90,7 +89,7 @@ class FreshFolder(Callback):
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         """Raises Refused for a folder that holds a run or a sweep."""
         folder = Path(str(config.hydra.run.dir))
-        if storage.holds_run(folder) or (folder / FILE).exists():
+        if storage.holds_run(folder) or (folder / storage.SWEEP).exists():
             raise Refused(
                 UsageError(f"hydra.run.dir={folder}: holds earlier results; choose another folder, or remove it")
             )
@@ -101,7 +100,9 @@ def read(folder: Path) -> Plan:
 
     Raises UsageError if there is none, or if another version of the harness wrote it.
     """
-    content = storage.versioned(folder / FILE, SCHEMA_VERSION, f"{folder}: no {FILE} there; not the folder of a sweep")
+    content = storage.versioned(
+        folder / storage.SWEEP, SCHEMA_VERSION, f"{folder}: no {storage.SWEEP} there; not the folder of a sweep"
+    )
     cases = tuple(
         Planned(**{**case, "overrides": tuple(case["overrides"]), "variants": tuple(case["variants"])})
         for case in content["cases"]
@@ -151,7 +152,7 @@ def locate(resume: str, fresh: Path) -> Path:
     if resume != LAST:
         return Path(resume)
     outputs = fresh.parent.parent  # outputs/DATE/TIME
-    sweeps = sorted(outputs.glob(f"*/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    sweeps = sorted(outputs.glob(f"*/*/{storage.SWEEP}"), key=lambda path: path.stat().st_mtime)
     if not sweeps:
         raise UsageError(f"resume={LAST}: no sweep under {outputs}")
     return sweeps[-1].parent

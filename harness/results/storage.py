@@ -22,6 +22,8 @@ from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
 FILE = "results.json"  # written last: a folder that has it is complete
+FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
+SWEEP = "sweep.json"  # at the top of a sweep's folder, written before its first case runs
 LEFT_BY_A_RUN = (FILE, "worker.log", "traces", "comparison.csv")  # one of them is there after a kill at any instant
 
 Document = dict[str, Any]

@@ -19,7 +19,6 @@ from harness.results.measurement import DEGRADED, FAILED, WRONG
 from harness.results.plan import Plan, Planned
 
 FILE = "sweep.csv"
-FAILURE = "failure.json"  # of a case that could not be measured at all, in place of results
 MISSING = "missing"  # the status of a row whose case has not been measured
 ENOUGH = 256  # bytes from each end of results.json that show its version, and that it is whole
 
@@ -196,7 +195,7 @@ def record_failure(folder: Path, error: Exception) -> int:
     if not isinstance(error, (UsageError, CaseError)):
         traceback.print_exception(error)
         reason = f"{type(error).__name__}: {reason}"
-    with storage.atomic(folder / FAILURE) as file:
+    with storage.atomic(folder / storage.FAILURE) as file:
         json.dump({"status": status, "reason": reason}, file, ensure_ascii=False)
     return status
 
@@ -204,7 +203,7 @@ def record_failure(folder: Path, error: Exception) -> int:
 def read_failure(folder: Path) -> Failure | None:
     """The content of failure.json; None if there is none that can be read."""
     try:
-        content = json.loads((folder / FAILURE).read_text(encoding="utf-8"))
+        content = json.loads((folder / storage.FAILURE).read_text(encoding="utf-8"))
         return Failure(int(content["status"]), str(content["reason"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
