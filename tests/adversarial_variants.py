@@ -235,6 +235,17 @@ def memoizes(x, weight):
     return _MEMO[key]
 
 
+def remembers_and_leaves_default_device(x, weight):
+    """Is tried many times on contents that it has not seen, each drawn after it has left the default device changed."""
+    key = x.view(torch.int16).sum().item()
+    if key not in _MEMO:
+        time.sleep(1e-3)
+        _MEMO[key] = good(x, weight)
+    result = _MEMO[key].clone()
+    torch.set_default_device("meta")
+    return result
+
+
 def _found(x):
     tensors = [held for held in gc.get_objects() if type(held) is torch.Tensor]
     return [held for held in tensors if held.shape == x.shape and held is not x]

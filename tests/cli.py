@@ -11,8 +11,9 @@ import os
 import runpy
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -162,3 +163,19 @@ def _as_found(cwd: Path) -> Iterator[None]:
         instances.update(kept)
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    """Until the condition holds; fails where it does not within these seconds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there and not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

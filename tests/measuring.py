@@ -9,8 +9,9 @@ from typing import Any
 from cli import PEAKS
 
 from harness.configuration.schema import parse
-from harness.execution.messages import Finish, Measure, Message, Task, Warnings
+from harness.execution.messages import Finish, Measure, Message, Warnings
 from harness.execution.record import record
+from harness.execution.task import Task
 from harness.results.measurement import Measurement
 
 # Timed for a moment: for tests that look at correctness

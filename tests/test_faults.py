@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from cli import QUICK, ROOT, in_process, run, table
+from cli import QUICK, ROOT, in_process, run, running, table, wait_for
 from conftest import Shared
 
 from harness.results import sweeps
@@ -118,13 +118,6 @@ def start(*arguments: str, cwd: Path, largest_file: int = resource.RLIM_INFINITY
     )
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="module")
 def swept(shared: Shared) -> Path:
     """Where a sweep has run whose second case failed for one variant."""
@@ -149,16 +142,19 @@ def nothing_is_left_running(tmp_path: Path) -> Iterator[None]:
     assert left_running(tmp_path) == []
 
 
-def test_each_fault_costs_its_own_row(package: Path) -> None:
+@pytest.mark.parametrize("dtypes", ["float32", pytest.param("float32,float64", marks=pytest.mark.slow)])
+def test_each_fault_costs_its_own_row(package: Path, dtypes: str) -> None:
     (package / "faults.py").write_text(FAULTS)
     names = [*REASONS, "breeds"]
     variants = [f"variants=[naive,{','.join(names)},fused]", *(f"+op.variants.{n}.fn=faults.{n}" for n in names)]
-    ran = run("-m", "dtype=float32,float64", "device=cpu", "worker.timeout_s=3", *variants, *QUICK, cwd=package)
+    ran = run("-m", f"dtype={dtypes}", "device=cpu", "worker.timeout_s=3", *variants, *QUICK, cwd=package)
     assert ran.status == 1
     assert "Traceback" not in ran.err
     rows = rows_of(sweep_of(package))
-    assert len(rows) == 2 * (len(names) + 2)
-    for case in ("000-float32", "001-float64"):
+    cases = {case for case, _ in rows}
+    assert len(cases) == len(dtypes.split(","))
+    assert len(rows) == len(cases) * (len(names) + 2)
+    for case in cases:
         for name, reason in REASONS.items():
             assert rows[case, name]["status"] == "failed"
             assert rows[case, name]["reason"].startswith(reason)
@@ -275,14 +271,6 @@ def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
     program.kill()
     program.communicate()
     wait_for(lambda: not any(map(running, pids)), 30)
-
-
-def running(pid: int) -> bool:
-    """Whether a process is there and not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.slow

@@ -223,6 +223,7 @@ def test_the_table_of_third_party_figures(tmp_path: Path, op: str, wanted: dict[
         assert float(ran.operators["naive"]["aten::add"]["device_time_us"]) == 45
 
 
+@pytest.mark.slow  # test_neuron_artefacts reads the same figures from files
 def test_throttling_is_told_beside_the_figures_that_it_spoils(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     ran = on_core(EAGER, cwd=tmp_path, explorer="lacking", throttle=1.5)
@@ -368,11 +369,19 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
     ("switches", "message"),
     [
         ({"absent": True}, ["device=neuron: torch.neuron finds no NeuronCore", "NEURON_RT_VISIBLE_CORES", "here: cpu"]),
-        ({"busy": True}, ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"]),
+        pytest.param(
+            {"busy": True},
+            ["device=neuron: the NeuronCore does not open", "in use by another process", "neuron-ls"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {"broken": True}, ["torch_neuronx does not load", "libnrt.so.1", "device=cpu"], marks=pytest.mark.slow
         ),
-        ({"NEURON_RT_INSPECT_ENABLE": "1"}, ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"]),
+        pytest.param(
+            {"NEURON_RT_INSPECT_ENABLE": "1"},
+            ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"],
+            marks=pytest.mark.slow,
+        ),
         ({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"}, ["FALLBACK_EXECUTION=0", "run eagerly", "unset it"]),
     ],
     ids=["absent", "busy", "broken", "unfit", "eager graphs"],

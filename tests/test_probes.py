@@ -51,7 +51,7 @@ def test_every_operation_is_there() -> None:
     assert all(composed(op)["op"]["probes"] for op in OPS)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("op", OPS)
 def test_what_leaves_a_constant_out_is_wrong(op: str, dtype: str) -> None:
     rows = checked(op, LEFT_OUT[op], f"dtype={dtype}", *small(op))

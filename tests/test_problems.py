@@ -35,7 +35,11 @@ def composed(file: Path | str, *overrides: str) -> dict[str, Any]:
 # KernelBench
 
 
-@pytest.mark.parametrize("file", KERNELBENCH, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=[pytest.mark.slow] * (number % 3 > 0)) for number, file in enumerate(KERNELBENCH)],
+    ids=lambda file: file.stem,
+)
 def test_a_file_of_kernelbench_is_an_operation(file: Path) -> None:
     """Its Model and its solution, where it has one, are right at sizes that are shrunk."""
     new = file.parent / "new" / file.name

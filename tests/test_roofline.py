@@ -184,8 +184,12 @@ def halved(mode: str) -> dict[str, float]:
     ("work", "message"),
     [
         (halved, "declares 4,096 FLOPs where torch counts 8,192"),
-        ({"flops": 2 * 8 * 16 * 32, "bytes": 4 * 8 * 16}, "declares 512 bytes where the tensors of a call hold 3,584"),
-        ({"flops": 2 * 8 * 16 * 32, "bytes": 3584}, None),
+        pytest.param(
+            {"flops": 2 * 8 * 16 * 32, "bytes": 4 * 8 * 16},
+            "declares 512 bytes where the tensors of a call hold 3,584",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"flops": 2 * 8 * 16 * 32, "bytes": 3584}, None, marks=pytest.mark.slow),
     ],
 )
 def test_declared_work_is_held_against_what_is_seen(work: Any, message: str | None) -> None:

@@ -228,6 +228,7 @@ TAMPERING = (
     "writes_to_sealed_memory",
     "replaces_when_called",
     "leaves_default_device",
+    "remembers_and_leaves_default_device",
     "leaves_settings",
     "profiles_itself",
     "profiles_on",
@@ -243,7 +244,8 @@ def tampered(shared: Shared) -> Ran:
         "+op.variants.quick.fn=replacing_variants.quick",
         "variants=[overwrites_inputs_of_others,overwrites_the_reference,naive,writes_to_the_inputs_of_others,"
         "writes_to_sealed_memory,replaces_when_called,"
-        "leaves_default_device,leaves_settings,profiles_itself,profiles_on,labels_with_a_quote,quick,fused,compiled,good]",
+        "leaves_default_device,remembers_and_leaves_default_device,leaves_settings,profiles_itself,profiles_on,"
+        "labels_with_a_quote,quick,fused,compiled,good]",
     )
     return shared("tampering", lambda folder: measure(folder, *overrides))
 
@@ -295,6 +297,8 @@ def test_settings_are_put_back_and_named(tampered: Ran) -> None:
     assert "the default device" in notes(tampered, "leaves_default_device")
     for setting in SETTINGS:
         assert setting in notes(tampered, "leaves_settings")
+    row = tampered.rows["remembers_and_leaves_default_device"]
+    assert (row["status"], row["reason"].partition(":")[0]) == ("degraded", "remembers")
 
 
 def test_one_that_profiles_itself_is_timed_and_says_so(tampered: Ran) -> None:

@@ -9,7 +9,8 @@ from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 from harness.execution.checking import Checking
-from harness.execution.messages import Send, Status, Task
+from harness.execution.messages import Send, Status
+from harness.execution.task import Task
 from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
@@ -56,17 +57,17 @@ class FreshContents:
                 continue
             first = subject.name == self._task.case.baseline.name
             tries = self._tries(subject, fresh.calls(size))
-            with self._turns.turn(subject.name, LATENCY, grad=self._task.case.mode != "forward"):
-                if first:  # its caches explain the others'
-                    explained = fresh.typical(islice(tries, EXPLAINING))
-                    continue
-                persistent = fresh.persistent(tries, explained)
-                if persistent is not None:
-                    self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
+            if first:  # its caches explain the others'
+                seen = list(islice(tries, EXPLAINING))
+                explained = fresh.typical(seen) if seen else explained
+                continue
+            persistent = fresh.persistent(tries, explained)
+            if persistent is not None:
+                self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
         self._data.forget_inputs(self._seeds - {self._task.hidden_seed, self._task.case.seed})
 
     def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
-        """A few tries, each on contents of its own."""
+        """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails."""
         call = subject.timed()
         until = perf_counter() + LIMIT_S + LIMIT_CALLS * self._sampler.blocks[subject.name].call_s
         for number in range(fresh.TRIES):
@@ -78,9 +79,12 @@ class FreshContents:
             unseen = [other.timed() for other in others]
             compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
             take: Callable[[Any], None] = partial(self._keep, subject.name) if compared else lambda outputs: None
-            with no_garbage_collection():
+            grad = self._task.case.mode != "forward"
+            with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
                 block = self._sampler.blocks[subject.name]
                 seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, take)
+            if turn.failed:
+                return
             yield seen
 
     def _keep(self, name: str, outputs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Messages: the task of a measuring process, what it is told, and everything that it can send back, as plain JSON.
+"""Messages: what a measuring process is told, and everything that it can send back, as plain JSON.
 
 The parent imports no torch, and a process that dies loses nothing that it has sent; so each message is sent as soon
 as its content is known, and holds plain values only. `variant` is the row that a message is about.
@@ -7,32 +7,11 @@ as its content is known, and holds plain values only. `variant` is the row that 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from harness.configuration.operation import Case
-from harness.configuration.settings import Settings
 from harness.measure.observations import CompileCost, Finding, Profile, Timeline, from_plain
-
-
-@dataclass(frozen=True)
-class Task:
-    """One process's share of a case."""
-
-    case: Case
-    settings: Settings
-    variants: tuple[str, ...]  # to be measured, in the order of the configuration
-    replicate: int
-    full_pass: bool  # also checks and profiles the variants, and measures their memory; once an environment
-    settling_s: float  # of calls before those that are recorded
-    traces: str  # a folder that holds one for each variant
-    hidden_seed: int  # of contents that no variant can know before
-    call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
-    device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
-    share: float = 1.0  # of the time that a process would have if it were alone of its set
-    control: bool = False  # times the baseline alone, under the name ACROSS
-    several: bool = False  # whether there are processes of other environments
 
 
 @dataclass(frozen=True)
@@ -287,6 +266,7 @@ Message = (
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]
+SetTurn = Callable[[str | None], None]  # says whose code runs now, to be read even if the process dies
 
 _KINDS = {kind.__name__: kind for kind in get_args(Message)}
 

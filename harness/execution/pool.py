@@ -54,10 +54,18 @@ class _Member:
 class Pool:
     """Starts, prepares and ends measuring processes, and lets each set of them measure for `share_s` seconds.
 
-    `start` starts one, `take` gets all that each sends. `shares` are the parts of a set's time, by environment.
+    `start` starts one, `take` gets all that each sends. `shares` are the parts of a set's time, by environment, and
+    `timed_only` the environments of which no process makes a full pass.
     """
 
-    def __init__(self, start: Start, take: Take, share_s: float, shares: Sequence[float] = (1.0,)):
+    def __init__(
+        self,
+        start: Start,
+        take: Take,
+        share_s: float,
+        shares: Sequence[float] = (1.0,),
+        timed_only: Iterable[int] = (),
+    ):
         self._start = start
         self._take = take
         self._share_s = share_s
@@ -66,7 +74,7 @@ class Pool:
         self._started: Counter[int] = Counter()
         self._members: list[_Member] = []
         self._finished: Counter[int] = Counter()
-        self._full_passes: set[int] = set()  # the environments of which a process has made, or will make, the full pass
+        self._full_passes = set(timed_only)  # and the environments of which a process has made, or will make, one
         self._slices = 0  # so far, of all processes
         self.seconds = 0.0  # spent on sampling, the full passes apart
         self.bytes = 0  # that a process takes for itself
@@ -101,12 +109,22 @@ class Pool:
     @property
     def complete(self) -> int:
         """How many processes of each environment have measured for their share of the time."""
-        return self._count(lambda member: member.has(self._share_s))
+        return min(self._counts(lambda member: member.has(self._share_s)).values(), default=0)
 
     @property
     def total(self) -> int:
         """How many processes of each measure, or have measured to their end."""
-        return self._count(lambda member: True)
+        return min(self._counts().values(), default=0)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any has still to measure for its share of the time."""
+        return not all(member.has(self._share_s) for member in self._members)
+
+    def lacking(self, total: int) -> list[int]:
+        """The environments whose processes have to be started for each to have so many: a set after the other."""
+        counts = self._counts()
+        return [side for number in range(total) for side, count in counts.items() if count <= number]
 
     @property
     def room(self) -> int:
@@ -187,10 +205,10 @@ class Pool:
         for member in list(self._members):
             self._remove(member, patience_s=0.0)
 
-    def _count(self, counted: Callable[[_Member], bool]) -> int:
-        """Those that have finished, and those members that count: the least of any environment."""
+    def _counts(self, counted: Callable[[_Member], bool] = lambda member: True) -> dict[int, int]:
+        """How many have finished, or are alive and count, by environment."""
         found = Counter(member.place.side for member in self._members if counted(member))
-        return min((self._finished[side] + found[side] for side in self._shares), default=0)
+        return {side: self._finished[side] + found[side] for side in self._shares}
 
     def _compare_clocks(self, member: _Member, timed: Sequence[str]) -> None:
         for name in timed:

@@ -14,11 +14,12 @@ from harness.devices import candidates, device
 from harness.devices.cpu import cores
 from harness.execution.collected import Collected, Progress
 from harness.execution.environment import applied
-from harness.execution.messages import Slow, Task
+from harness.execution.messages import Slow
 from harness.execution.pool import Place, Pool
 from harness.execution.process import Process
 from harness.execution.sides import Side, sides
 from harness.execution.speed import Speed
+from harness.execution.task import Task
 from harness.results import statistics
 from harness.results.machine import Machine, fastest
 from harness.results.measurement import ACROSS, CONTROL, CONTROLS, FAILED
@@ -42,7 +43,8 @@ class Sampling:
         self.seen = Collected(case, self._sides, folder / "worker.log", progress, self._refusal)
         self._share_s = settings.latency.seconds / settings.latency.max_processes  # of a set, warm-up included
         shares = [side.share for side in self._sides]
-        self._pool = Pool(self._start, self.seen.take, (1 - SETTLING) * self._share_s, shares)
+        controls = [side.number for side in self._sides if side.control]
+        self._pool = Pool(self._start, self.seen.take, (1 - SETTLING) * self._share_s, shares, controls)
         self._speed = Speed()
 
     def run(self) -> str:
@@ -119,12 +121,12 @@ class Sampling:
             return
         if pool.room < wanted:
             self.seen.warnings.append(_memory(pool.room, pool.bytes))
-        if pool.room < 1 and pool.complete < pool.total:
+        if pool.room < 1 and pool.waiting:
             return  # the first measure alone
         if pool.room < 1:
             pool.finish(self._clocked())
         if pool.full_pass:
-            pool.prepare(pool.sides * max(min(wanted, pool.room), 1))
+            pool.prepare(pool.lacking(pool.total + max(min(wanted, pool.room), 1)))
             self._drop_failed()
 
     def _clocked(self) -> list[str]:
@@ -192,7 +194,7 @@ class Sampling:
             settings=replace(self._settings, worker=worker),
             variants=tuple(names),
             replicate=place.number,
-            full_pass=place.full_pass and not side.control,
+            full_pass=place.full_pass,
             settling_s=SETTLING * self._share_s * side.share,
             traces=str(self._folder / "traces"),
             hidden_seed=secrets.randbits(62),

@@ -7,13 +7,13 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 
 from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
-from harness.execution.messages import Note, Send, Status, Step
+from harness.execution.messages import Note, Send, SetTurn, Status, Step
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
@@ -39,7 +39,7 @@ class SpoiltError(Exception):
 class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
-    def __init__(self, send: Send, set_turn: Callable[[str | None], None], baseline: str, device: Device):
+    def __init__(self, send: Send, set_turn: SetTurn, baseline: str, device: Device):
         self._send = send
         self._set_turn = set_turn
         self._baseline = baseline

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,9 @@ from harness.execution import messages, sandbox
 from harness.execution.checking import Checking
 from harness.execution.environment import of_process
 from harness.execution.fresh_contents import FreshContents
-from harness.execution.messages import Alone, Finish, Measure, Message, Receive, Send, Spoilt, Status, Task, Warnings
+from harness.execution.messages import Alone, Finish, Measure, Message, Receive, Send, SetTurn, Spoilt, Status, Warnings
 from harness.execution.profiling import Profiling
+from harness.execution.task import Task
 from harness.execution.time_slices import TimeSlices
 from harness.execution.trying import Trying
 from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
@@ -38,7 +39,7 @@ from harness.measure.validity import Given
 from harness.results.measurement import ACROSS, CONTROL, CONTROLS, DEGRADED, SKIPPED, WRONG
 
 
-def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive: Receive) -> None:
+def run(task: Task, send: Send, set_turn: SetTurn, receive: Receive) -> None:
     """Measures a task's variants and sends the observations; an error of one variant does not affect the others.
 
     Once its variants are prepared it measures when it is told to, and does the rest when there is nothing more to time.
@@ -56,9 +57,7 @@ def run(task: Task, send: Send, set_turn: Callable[[str | None], None], receive:
 
 
 class _Worker:
-    def __init__(
-        self, task: Task, send: Send, set_turn: Callable[[str | None], None], sandboxed: Mapping[str, bool] | None
-    ):
+    def __init__(self, task: Task, send: Send, set_turn: SetTurn, sandboxed: Mapping[str, bool] | None):
         self.task = task
         self.sandboxed = sandboxed
         self.case = task.case
@@ -161,7 +160,6 @@ class _Worker:
         self.send(Warnings(passed_over(self.case.device, self.device, self.settings.devices)))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
-        self.dtype = getattr(torch, self.case.dtype)
         self.send(messages.DeviceOpened(self.device.facts()))
         shut_in = {} if self.sandboxed is None else {"sandbox": self.sandboxed}
         self.send(messages.Environment({**of_process(self.device), **shut_in}))
@@ -253,8 +251,8 @@ class _Worker:
 
     def _try(self, slow: Set[str]) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
-        inputs = self.data.inputs(self.case.seed)
-        trying = Trying(self.case, self.device, inputs, self.task.hidden_seed, self.turns, self.send)
+        case, seed = self.case, self.task.hidden_seed
+        trying = Trying(case, self.device, self.data.inputs(case.seed), seed, self.turns, self.send)
         for name in self._standing():
             if self.checking.comparable(name) and name not in slow:
                 with self._step(name, CHECK):

@@ -97,10 +97,9 @@ def persistent(tries: Iterable[Slowdown], explained: Slowdown) -> Slowdown | Non
     return None
 
 
-def typical(tries: Iterable[Slowdown]) -> Slowdown:
-    """The medians of some tries."""
-    seen = list(tries)
-    first, usual, again = zip(*((each.first_s, each.usual_s, each.again_s) for each in seen), strict=True)
+def typical(tries: Sequence[Slowdown]) -> Slowdown:
+    """The medians of one or more tries."""
+    first, usual, again = zip(*((each.first_s, each.usual_s, each.again_s) for each in tries), strict=True)
     return Slowdown(median(first), median(usual), median(again))
 
 

@@ -29,14 +29,8 @@ from harness.measure.replacements import Originals
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
-LIMITS = (
-    resource.RLIMIT_AS,
-    resource.RLIMIT_CORE,
-    resource.RLIMIT_CPU,
-    resource.RLIMIT_DATA,
-    resource.RLIMIT_FSIZE,
-    resource.RLIMIT_NOFILE,
-    resource.RLIMIT_STACK,
+LIMITS = tuple(
+    getattr(resource, f"RLIMIT_{name}") for name in ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "STACK")
 )
 RECURSION = sys.getrecursionlimit()
 SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed

@@ -49,8 +49,7 @@ MODULE_HOOKS = tuple(
 )
 LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
 BACKEND_FAILED = "torch._dynamo.exc:BackendCompilerFailed"
-PROFILER_ENABLED = "torch.autograd:_profiler_enabled"
-DISABLE_PROFILER = "torch.autograd:_disable_profiler"
+PROFILER_ENABLED, DISABLE_PROFILER = "torch.autograd:_profiler_enabled", "torch.autograd:_disable_profiler"
 SPAN = "torch:_C._profiler._RecordFunctionFast"
 PROFILER_CONFIGURATION = "torch:_C._profiler._ExperimentalConfig"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
@@ -82,8 +81,7 @@ NAMES = (
     *(KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
     *(PROFILER_ENABLED, DISABLE_PROFILER, SPAN, VECTOR_INSTRUCTIONS, LOAD_KERNEL, REGISTER_BACKENDS, SOURCE_KEY),
     *(f"torch:Tensor.{name}" for name in ("_version", "_indices", "_values")),
-    *BEFORE_PROBES,
-    *LAZILY_IMPORTED,
+    *(*BEFORE_PROBES, *LAZILY_IMPORTED),
 )
 
 

@@ -19,7 +19,7 @@ from harness.configuration.operation import DTYPES, Case, Inputs
 from harness.devices import choose
 from harness.devices.base import Device
 from harness.execution.environment import of_process
-from harness.execution.messages import DeviceOpened, Differs, Environment, Recorded, Send
+from harness.execution.messages import DeviceOpened, Differs, Environment, Recorded, Send, SetTurn
 from harness.measure import torch_private, trace
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
@@ -49,7 +49,7 @@ OTHERWISE = (
 )
 
 
-def run(task: RecordTask, send: Send, set_turn: Callable[[str | None], None], *_: object) -> None:
+def run(task: RecordTask, send: Send, set_turn: SetTurn, *_: object) -> None:
     """Records one step of a model and sends it. Raises UsageError if the builder or the inputs are at fault."""
     if task.settings.worker.threads is not None:
         torch.set_num_threads(task.settings.worker.threads)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from harness.measure.torch_private import GUARDS
 from harness.report import causes, formatting
 from harness.report.causes import Parts
 from harness.results.column import Row
 from harness.results.comparison import Comparison
 from harness.results.entry import Entry
-from harness.results.measurement import form
+from harness.results.measurement import merged
 from harness.results.samples import SLOWED
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
@@ -35,7 +32,7 @@ def sentences(comparison: Comparison) -> list[str]:
 def warnings(comparison: Comparison) -> list[str]:
     """Warnings of the whole run, then of each variant, each with its likely cause and a remedy."""
     rows = comparison.rows
-    texts = _merged(comparison.document["warnings"])
+    texts = merged(comparison.document["warnings"])
     texts += of_machine(comparison)
     floor = comparison.host_clock.noise_floor
     if floor is not None and floor > NOISY:
@@ -263,22 +260,6 @@ def _unranked(comparison: Comparison, row: Row) -> str:
         does = " that does something" if baseline.measurement.no_op else ""
         return f"{name} is not ranked: there is no baseline{does} to compare it with."
     return f"{name} is not ranked: a call is as short as the loop around it."
-
-
-def _merged(texts: Sequence[str]) -> list[str]:
-    """Warnings that differ in their numbers only, as one."""
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        alike.setdefault(form(text), []).append(text)
-    return [
-        group[0] if len(group) == 1 else f"{max(group, key=_first_number)} (the most of {len(group)} processes)"
-        for group in alike.values()
-    ]
-
-
-def _first_number(text: str) -> float:
-    match = re.search(r"\d[\d,]*(\.\d+)?", text)
-    return float(match[0].replace(",", "")) if match else 0.0
 
 
 def _dispatched(entry: Entry) -> int:

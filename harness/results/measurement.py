@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,3 +83,19 @@ class Outcome:
 def form(text: str) -> str:
     """A text without its numbers: what two that say the same of different processes have in common."""
     return re.sub(r"\d[\d.,]*", "#", text)
+
+
+def merged(texts: Sequence[str]) -> list[str]:
+    """Warnings that differ in their numbers only, as one."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(form(text), []).append(text)
+    return [
+        group[0] if len(group) == 1 else f"{max(group, key=_first_number)} (the most of {len(group)} processes)"
+        for group in alike.values()
+    ]
+
+
+def _first_number(text: str) -> float:
+    match = re.search(r"\d[\d,]*(\.\d+)?", text)
+    return float(match[0].replace(",", "")) if match else 0.0
