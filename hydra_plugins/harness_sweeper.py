@@ -130,10 +130,9 @@ class CaseSweeper(Sweeper):
         """Makes the sweep's folder."""
         from harness.configuration.errors import UsageError
         from harness.configuration.overrides import assignment
-        from harness.results.plan import FILE
-        from harness.results.storage import holds_run
+        from harness.results.storage import SWEEP, holds_run
 
-        if (folder / FILE).exists():
+        if (folder / SWEEP).exists():
             again = shlex.quote(assignment("resume", folder))
             raise UsageError(f"hydra.sweep.dir={folder}: holds a sweep already; continue it by {again}")
         if holds_run(folder):
