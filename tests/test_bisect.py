@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli import PEAKS, SHORT, Ran, in_process
+from synthetic_runs import document, write
 
 from harness.bisect.search import Search, Settings, UnclearError
 from harness.bisect.trees import FOUND, Trees
 from harness.bisect.turns import Turns, decide
 from harness.configuration.errors import UsageError
+from harness.diff import runs
+from harness.diff.runs import Run
 from harness.results.statistics import Interval
 
 OWN = ("+op.variants.mine.fn=kernel.fast", "variants=[naive,mine]")
@@ -142,6 +145,29 @@ def test_a_commit_is_on_one_side_of_half_of_the_change(
     assert decide(Interval(float(np.sqrt(low * high)), low, high), whole) == verdict
 
 
+def test_processes_are_samples_beside_the_baseline_and_pairs_of_a_time_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(day: int, slower: float, machine: float) -> Run:
+        made = document(day, {"naive": 20.0 * machine, "mine": 10.0 * machine * slower}, processes=5)
+        return runs.read(write(tmp_path / f"day {day}", [made]) / "run-0000")[0]
+
+    commits = repository(tmp_path / "repository", ["one", "two"])
+    monkeypatch.chdir(tmp_path / "repository")
+    with Trees(*commits) as trees:
+        turns = Turns(trees, CASE, None)
+        turns.pairs = [(run(0, 1.0, 1.0), run(1, 1.3, 2.0))]  # the machine became slower between the two
+        beside, alone = turns.quantities("mine")
+        assert (beside.control, alone.control) == ("naive", None)
+        ratio = turns.ratio(beside, 0.999)
+        assert ratio is not None and 1.25 < ratio.low < 1.3 < ratio.high < 1.35
+        assert decide(ratio, 1.3) == "bad"
+        assert turns.ratio(alone, 0.999) is None
+        turns.pairs += [(run(day, 1.0, 1.0), run(day + 1, 1.3, 1.0)) for day in (2, 4, 6)]
+        ratio = turns.ratio(alone, 0.999)
+        assert ratio is not None and ratio.low < 1.3 < 2.6 < ratio.high
+
+
 def test_what_is_wrong_with_the_command_is_said_in_one_line(tmp_path: Path) -> None:
     commits = repository(tmp_path, ["one", "two"])
     (tmp_path / "nowhere").mkdir()
@@ -173,6 +199,6 @@ def test_the_commit_that_broke_a_variant_is_found(tmp_path: Path) -> None:
     ran = bisect(tmp_path, "--good", commits[0], "--bad", "HEAD", "--", *CASE, *SHORT)
     assert ran.status == 0, ran.err
     lines = ran.out.splitlines()
-    assert lines[0] == f'{commits[2][:10]} "Change 2" is the first bad commit, after 1 steps.'
+    assert lines[0] == f'{commits[2][:10]} "Change 2" is the first bad commit, after 1 step.'
     assert lines[2] == "mine, its status: wrong, failed or degraded, where it was right"
     assert f'step 1: {commits[1][:10]} "Change 1" is good: ok' in ran.err

@@ -12,6 +12,7 @@ from harness.bisect.trees import Trees
 from harness.bisect.turns import FEWEST, Turns
 from harness.configuration.command_line import Parser, exit_status, number, share
 from harness.configuration.errors import UsageError
+from harness.history import words
 
 EXAMPLES = """\
 examples:
@@ -37,7 +38,7 @@ def main() -> int:
             print(f"Not found: {error}")
             return 1
     assert search.quantity is not None
-    print(f"{found.name} is the first bad commit, after {search.steps} steps.")
+    print(f"{found.name} is the first bad commit, after {words.count(search.steps, 'step')}.")
     print(f"{found.author}, {found.date}, {found.id}")
     print(f"{search.quantity.title}: {search.difference}")
     if search.skipped:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from harness.bisect.trees import FOUND, POSSIBLE, Commit, Trees
-from harness.bisect.turns import FEWEST, Quantity, Turns, UntestableError, decide, right
+from harness.bisect.turns import Quantity, Turns, UntestableError, decide, right
 from harness.configuration.errors import UsageError
 from harness.diff.runs import Run
 from harness.diff.summary import interval
+from harness.history import words
 from harness.report import formatting
 from harness.results import statistics
 from harness.results.statistics import Interval
@@ -31,8 +32,8 @@ class Settings:
     turns: int  # pairs of runs after which a step is given up
 
     def each(self, quantities: int = 1) -> float:
-        """The confidence of one look at one of several quantities: there is a look after each pair that may decide."""
-        return statistics.level(self.confidence, quantities * max(self.turns - FEWEST + 1, 1))
+        """The confidence of one look at one of several quantities: there is a look after each pair."""
+        return statistics.level(self.confidence, quantities * self.turns)
 
 
 @dataclass
@@ -62,9 +63,11 @@ class Search:
                 self.quantity = Quantity(name)
                 self.say(f"{self.quantity.title} tells them apart: {result.status}, and {bad.variants[name].status}")
                 return
-        for _ in range(self.settings.turns):
+        self.turns.pairs = [(good, bad)]
+        for pair in range(self.settings.turns):
             try:
-                self.turns.take()
+                if pair:
+                    self.turns.take()
                 self._compare()
             except UntestableError as error:
                 raise UsageError(f"the two cannot be compared: {error}") from error
@@ -98,7 +101,7 @@ class Search:
         return "wrong, failed or degraded, where it was right" if self.whole is None else interval(self.whole)
 
     def _first_run(self, option: str, tree: Path) -> Run:
-        """Fills the caches of a tree, and shows the statuses there."""
+        """Builds a tree and measures it once."""
         try:
             self.turns.prepare(tree)
             return self.turns.run(tree)
@@ -150,7 +153,7 @@ class Search:
             ratio = self.turns.ratio(self.quantity, self.settings.each())
             verdict = decide(ratio, self.whole.value)
             if verdict is not None:
-                return verdict, f"{interval(ratio)} in {pair + 1} pairs of runs"
+                return verdict, f"{interval(ratio)} in {words.count(pair + 1, 'pair')} of runs"
         left = [self.trees.commit(name).name for name in self.trees.left]
         raise UnclearError(
             f"{self.trees.candidate.name} is neither as good nor as bad: {interval(ratio)}, where bad is "

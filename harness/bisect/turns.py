@@ -1,8 +1,12 @@
 """Turns: two worktrees measured side by side, one run of each after the other, and what can be told from them.
 
 The machine's speed changes from minute to minute, so that a stored number says little about a commit that is measured
-today. Here both commits are measured within the same minutes, and the one that comes first changes from pair to pair. A
-pair is one sample: the logarithm of candidate / good. Its interval over pairs is Student's t.
+today. Here both commits are measured within the same minutes, and the one that comes first changes from pair to pair.
+
+Relative to another variant, which ran on the machine at the same time, a time is known from each process of a run: the
+interval is that of harness.diff, over the processes of all pairs, and one pair may decide. A time by itself moves with
+the machine from run to run, however alike its processes are: there a pair is one sample, the logarithm of candidate /
+good, and the interval over pairs is Student's t.
 """
 
 from __future__ import annotations
@@ -18,13 +22,13 @@ import numpy as np
 
 from harness.bisect.trees import Trees
 from harness.configuration.errors import UsageError, one_line
-from harness.diff import runs
+from harness.diff import change, runs
 from harness.diff.runs import METRICS, Run
 from harness.results import statistics
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
-FEWEST = 4  # pairs that a decision needs
+FEWEST = 4  # samples that a decision needs: processes of either commit, or pairs
 
 
 class UntestableError(Exception):
@@ -47,17 +51,17 @@ class Quantity:
         what = "latency" if self.metric == runs.LATENCY else "device time"
         return f"{self.variant}, its {what}{f' relative to {self.control}' if self.control else ''}"
 
-    def log(self, run: Run) -> float:
-        """The logarithm of the time in one run; raises UntestableError if the run does not have it."""
+    def groups(self, run: Run) -> list[np.ndarray]:
+        """The times in one run by process, in one unit; raises UntestableError if the run does not have them."""
         assert self.metric is not None
         for name in filter(None, (self.variant, self.control)):
             _check_timed(run, name, self.metric)
         samples = run.clocks[self.metric].samples
         groups = samples.of(self.variant) if self.control is None else samples.paired(self.variant, self.control)
-        medians = [float(np.median(np.log(group))) for group in groups if len(group)]
-        if not medians:
+        measured = [group for group in groups if len(group)]
+        if not measured:
             raise UntestableError(f"{self.variant} was not timed")
-        return float(np.median(medians))
+        return measured
 
 
 class Turns:
@@ -117,11 +121,13 @@ class Turns:
             return ended.returncode, _last(file.read().decode(errors="replace"))
 
     def ratio(self, quantity: Quantity, confidence: float) -> Interval | None:
-        """Candidate / good of a quantity; None with too few pairs."""
-        logs = [quantity.log(new) - quantity.log(old) for old, new in self.pairs]
-        if len(logs) < FEWEST:
-            return None
-        return statistics.interval([np.exp([log]) for log in logs], confidence)
+        """Candidate / good of a quantity; None with too few samples."""
+        pairs = [(quantity.groups(old), quantity.groups(new)) for old, new in self.pairs]
+        if quantity.control is None:
+            logs = [_typical(new) - _typical(old) for old, new in pairs]
+            return statistics.interval([np.exp([log]) for log in logs], confidence) if len(logs) >= FEWEST else None
+        good, candidate = ([group for pair in pairs for group in pair[side]] for side in (0, 1))
+        return change.ratio(good, candidate, confidence) if min(len(good), len(candidate)) >= FEWEST else None
 
     def quantities(self, variant: str | None) -> list[Quantity]:
         """What could tell them apart, ratios first; of one variant, if it is named."""
@@ -137,6 +143,11 @@ class Turns:
         beside = [Quantity(name, metric, baseline) for name, metric in timed if name != baseline]
         known = [each for each in beside if all(_has(run, baseline, each.metric) for run in (good, bad))]
         return [*known, *(Quantity(name, metric) for name, metric in timed)]
+
+
+def _typical(groups: Sequence[np.ndarray]) -> float:
+    """The median over processes of the medians of logarithms."""
+    return float(np.median([np.median(np.log(group)) for group in groups]))
 
 
 def decide(ratio: Interval | None, whole: float) -> str | None:
