@@ -44,14 +44,16 @@ def compiled(breaks: int = 0, *reasons: str) -> list[dict[str, Any]]:
     ]
 
 
-def comparison(seconds: dict[str, float], spread: float = 0.001, **known: dict[str, Any]) -> Comparison:
+def comparison(
+    seconds: dict[str, float], spread: float = 0.001, processes: int = 5, **known: dict[str, Any]
+) -> Comparison:
     """A comparison in which the calls of each variant take so many seconds; the first is the baseline."""
     draw = random.Random(0)
     baseline = next(iter(seconds))
     rows = [
         [name, process, number, 1, value * draw.lognormvariate(0, spread)]
         for name, value in [*seconds.items(), ("(control)", seconds[baseline])]
-        for process in range(5)
+        for process in range(processes)
         for number in range(10)
     ]
     case = {"op": "net", "dims": {}, "dtype": "float32", "mode": "forward", "device": "cpu", "baseline": baseline}
@@ -86,7 +88,9 @@ def test_a_verdict_is_a_decision() -> None:
     assert same.reason.startswith("a step takes as long")
     noisy = decided(comparison({"as_is": 1e-2, "new": 9.5e-3}, spread=0.5))
     assert noisy.decision == UNCLEAR
-    assert "may be chance: try latency.seconds=4" in noisy.reason
+    assert "may be chance: processes scatter; " in noisy.reason
+    single = decided(comparison({"as_is": 1e-2, "new": 5e-3}, processes=1))
+    assert (single.decision, single.reason.partition("; ")[2]) == (UNCLEAR, "try latency.processes=5 latency.max_processes=12")
 
 
 def test_what_is_not_right_is_not_used_wherever_it_was_seen() -> None:

@@ -17,6 +17,7 @@ from harness.devices.cpu import Cpu
 from harness.model.groups import OWN, PYTHON, HotSpots, _unique, pattern
 from harness.model.record import record
 from harness.model.step import FUNCTION, MODULE, Step
+from harness.model.watch import watched
 
 
 def step_of(model: nn.Module, inputs: Any, folder: Path, backward: bool = False) -> Step:
@@ -171,6 +172,22 @@ def test_shared_modules_and_hooks_are_counted(tmp_path: Path) -> None:
     assert groups["linear_2x8"].count == 5  # the functions in them, and the one that is called by its forward
     assert seen
     assert not model.first._forward_pre_hooks
+
+
+def test_classes_that_are_made_for_one_model_are_found_again(tmp_path: Path) -> None:
+    """As torch.fx and torch.export make them, whose names are not those by which they are found."""
+    traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(8, 8), nn.ReLU()))
+    step = step_of(traced, (torch.randn(2, 8),), tmp_path)
+    assert not step.notes
+    assert [call.path for call in step.calls if call.kind == MODULE] == ["", "0", "1"]
+
+
+def test_what_is_done_to_see_is_not_seen() -> None:
+    model = model_zoo.Block(8)
+    with watched(model, torch.float32) as seen:
+        model(torch.randn(2, 8), scale=2.0)
+    names = Counter(called.function.rpartition(".")[2] for called in seen.calls if called.kind == FUNCTION)
+    assert names == Counter(["linear"] * 2 + ["pow", "mean", "add", "rsqrt", "softmax"] + ["mul"] * 3 + ["add"])
 
 
 def test_what_a_model_repeats_is_a_layer_and_covers_its_parts(tmp_path: Path) -> None:

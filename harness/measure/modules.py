@@ -43,7 +43,10 @@ def copied(module: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -
     except Exception as error:
         raise ModuleError(f"a {type(module).__name__} cannot be copied: {error}") from error
     if any(id(parameter) not in ours for parameter in copied.parameters()):
-        raise ModuleError(f"a {type(module).__name__} copies itself, in the dtype that it has")
+        kind = type(module).__name__
+        raise ModuleError(
+            f"a {kind} has no copy in float64, to be checked against; give the module that it was made of"
+        )
     return copied
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.measure.torch_private import GUARDS
-from harness.report import formatting
+from harness.report import formatting, unclear
 from harness.results import statistics
 from harness.results.entry import Entry
 from harness.results.measurement import OK, SKIPPED, WRONG
@@ -113,7 +113,7 @@ def _reason(predicted: Interval | None, entry: Entry, base: Entry, alone: Sequen
     within = " of the compiled model" if base.name == COMPILED else ""
     steps = f"a step{within} takes {_time(entry.latency)} in place of {_time(base.latency)}"
     if verdict == "unclear":
-        return f"{steps}, which may be chance: try latency.seconds={4 * entry.comparison.settings.seconds:g}"
+        return f"{steps}, which may be chance: {unclear.why(entry.host)}"
     if verdict == "same":
         steps = f"a step{within} takes as long, {_time(entry.latency)}"
     faster = [part.host.speedup for part in alone if part.host.verdict == "faster" and part.host.speedup]

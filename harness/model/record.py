@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.profiler import record_function
 
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import DTYPES, Case, Inputs
@@ -20,7 +19,7 @@ from harness.devices import choose
 from harness.devices.base import Device
 from harness.execution.environment import of_process
 from harness.execution.messages import DeviceOpened, Differs, Environment, Recorded, Send, SetTurn
-from harness.measure import torch_private, trace
+from harness.measure import trace
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
 from harness.measure.latency import no_garbage_collection
@@ -37,8 +36,8 @@ from harness.model.replace import targets
 from harness.model.replay import module
 from harness.model.signature import drawn
 from harness.model.step import MODULE, Call, RecordTask, Step
-from harness.model.times import AUTOGRAD, MODULE_SPAN, OPTIMIZER, Profile, Span, Times, aligned
-from harness.model.watch import FUNCTION_SPAN, annotated, name_of, watched
+from harness.model.times import AUTOGRAD, FUNCTION_SPAN, MODULE_SPAN, OPTIMIZER, Profile, Span, Times, Watched
+from harness.model.watch import annotated, label, name_of, span, watched
 
 SECONDS = 0.2  # of steps: a short one is recorded several times
 MOST_STEPS = 10
@@ -150,6 +149,7 @@ def _own_dtype(case: Case) -> str:
     return dtypes[0] if dtypes else case.dtype
 
 
+@no_garbage_collection()
 def record(
     call: Callable[[], Any], model: nn.Module, device: Device, dtype: torch.dtype, grad: bool, folder: Path
 ) -> Step:
@@ -160,18 +160,20 @@ def record(
     with annotated(model):
         steps = min(MOST_STEPS, max(2, MOST_CALLS // (1 + len(seen.calls))))
         profiles = _profile(call, device, grad, folder, steps)
-    spans = [_span(event, int(event.name.removeprefix(MODULE_SPAN))) for event in first.annotations(MODULE_SPAN)]
-    functions = [_span(e, int(e.name.removeprefix(FUNCTION_SPAN))) for e in first.annotations(FUNCTION_SPAN)]
+    spans, functions = (
+        [_span(event, int(event.name.removeprefix(prefix))) for event in first.annotations(prefix)]
+        for prefix in (MODULE_SPAN, FUNCTION_SPAN)
+    )
     placed = [_placed(profile, seen.calls) for profile in profiles]
     same = all(len(modules) == len(spans) for modules in placed)
     if same:
+        shown = Watched(first, spans, functions)
         for profile, modules in zip(profiles, placed, strict=True):
-            modules += aligned(first, spans, functions, profile, list(modules))
+            modules += shown.functions(profile, modules)
     else:
         profiles, placed = [first], [spans]
     timed = any(profile.device for profile in profiles)
-    shown = [profile.times(modules) for profile, modules in zip(profiles, placed, strict=True)]
-    times = [each for each, _ in shown]
+    times, owners = zip(*(profile.times(each) for profile, each in zip(profiles, placed, strict=True)), strict=True)
     calls = [_timed(called, position, times, timed) for position, called in enumerate(seen.calls)]
     outside = _least_us([profile.outside_ns(each) for profile, each in zip(profiles, times, strict=True)])
     autograd, optimizer = (_least_us([each.host[owner] for each in times]) for owner in (AUTOGRAD, OPTIMIZER))
@@ -181,7 +183,7 @@ def record(
         dtype=short(dtype),
         calls=_kept(calls),
         signatures=seen.signatures,
-        operators=operators(profiles[0], arguments.of(first, profiles[0]), shown[0][1], names, timed) if same else [],
+        operators=operators(profiles[0], arguments.of(first, profiles[0]), owners[0], names, timed) if same else [],
         host_us=sum(called.host_us for called in calls) + outside + autograd + optimizer,
         outside_us=outside,
         autograd_us=autograd,
@@ -196,7 +198,7 @@ def _placed(profile: Profile, calls: Sequence[Call]) -> list[Span]:
     """The spans of modules in a profile; none if they are not those of `calls`."""
     annotations = profile.annotations(MODULE_SPAN)
     modules = [position for position, called in enumerate(calls) if called.kind == MODULE]
-    if [event.name for event in annotations] != [_label(calls[position]) for position in modules]:
+    if [event.name for event in annotations] != [label(calls[at].path, calls[at].function) for at in modules]:
         return []
     return [_span(event, position) for event, position in zip(annotations, modules, strict=True)]
 
@@ -220,8 +222,7 @@ def _profile(
     with torch.profiler.profile(activities=device.activities(), **options) as profile:
         start = perf_counter()
         for _ in range(steps):
-            around = torch_private.span(trace.CALL) or record_function(trace.CALL)
-            with torch.set_grad_enabled(grad), no_garbage_collection(), around:
+            with torch.set_grad_enabled(grad), span(trace.CALL):
                 call()
             device.synchronize()
             if perf_counter() - start >= SECONDS:
@@ -232,10 +233,6 @@ def _profile(
 
 def _span(event: trace.Event, owner: int) -> Span:
     return Span(event.start, event.end, event.lane, owner)
-
-
-def _label(called: Call) -> str:
-    return f"{MODULE_SPAN}{called.path} ({called.function.rpartition('.')[2]})"
 
 
 def _timed(called: Call, position: int, times: Sequence[Times], device: bool) -> Call:

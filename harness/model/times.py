@@ -23,8 +23,10 @@ OPTIMIZER = -2
 WATCHED = -3  # is no part of the step
 AUTOGRAD = -4  # its engine's own: before the first node of a backward pass, and after the last
 MODULE_SPAN = "module "  # how the span of a module's call begins: `module layers.0.mlp (MLP)`
+FUNCTION_SPAN = "function "
 OPTIMIZER_SPAN = "Optimizer.step#"  # how torch annotates it
 WATCHING = "harness.watching"  # the annotation around what is done to see, which is no part of the step
+OWN_SPANS = (MODULE_SPAN, FUNCTION_SPAN, WATCHING)
 
 
 @dataclass
@@ -71,7 +73,11 @@ class Profile:
 
     def annotations(self, prefix: str) -> list[Event]:
         """The annotations whose names begin so, in the order of their start."""
-        return [event for event in self.host if event.kind == trace.ANNOTATION and event.name.startswith(prefix)]
+        return [event for event in self._annotations if event.name.startswith(prefix)]
+
+    @cached_property
+    def _annotations(self) -> list[Event]:
+        return [event for event in self.host if event.kind == trace.ANNOTATION]
 
     @cached_property
     def operators(self) -> list[Event]:
@@ -82,7 +88,7 @@ class Profile:
             if event.kind == trace.OPERATOR and owner == OUTSIDE
         ]  # fmt: skip
 
-    @property
+    @cached_property
     def watching(self) -> list[Span]:
         """The spans in which the step is watched."""
         return [Span(e.start, e.end, e.lane, WATCHED) for e in self.annotations(WATCHING)]
@@ -167,27 +173,30 @@ def _until_next(nodes: Sequence[Event]) -> list[int]:
     return ends
 
 
-def aligned(
-    watched: Profile, modules: Sequence[Span], functions: Sequence[Span], plain: Profile, same: Sequence[Span]
-) -> list[Span]:
-    """The spans of functions in a plain profile of a step, whose `same` modules are annotated and no functions.
+class Watched:
+    """The profile of a step that shows its modules and its functions, for others of the same step."""
 
-    The `watched` profile shows both. A module's own code dispatches the same operators in either, so that a function's
-    span is from its first to its last; where it does not, its functions have none.
-    """
-    called = _dispatched(watched, modules)
-    functions_of = dict(zip(map(id, watched.host), _owners(watched.host, functions), strict=True))
-    found = []
-    for owner, events in _dispatched(plain, same).items():
-        others = called.get(owner, [])
-        if [event.name for event in events] != [event.name for event in others]:
-            continue
-        within: dict[int, list[Event]] = defaultdict(list)
-        for event, other in zip(events, others, strict=True):
-            within[functions_of[id(other)]].append(event)
-        within.pop(OUTSIDE, None)
-        found += [Span(first[0].start, max(e.end for e in first), first[0].lane, f) for f, first in within.items()]
-    return found
+    def __init__(self, profile: Profile, modules: Sequence[Span], functions: Sequence[Span]):
+        self._dispatched = _dispatched(profile, modules)
+        self._functions = dict(zip(map(id, profile.host), _owners(profile.host, functions), strict=True))
+
+    def functions(self, plain: Profile, modules: Sequence[Span]) -> list[Span]:
+        """The spans of functions in a plain profile, whose `modules` are annotated, the same ones, and no functions.
+
+        A module's own code dispatches the same operators in either, so that a function's span is from its first to its
+        last; where it does not, its functions have none.
+        """
+        found = []
+        for owner, events in _dispatched(plain, modules).items():
+            others = self._dispatched.get(owner, [])
+            if [event.name for event in events] != [event.name for event in others]:
+                continue
+            within: dict[int, list[Event]] = defaultdict(list)
+            for event, other in zip(events, others, strict=True):
+                within[self._functions[id(other)]].append(event)
+            within.pop(OUTSIDE, None)
+            found += [Span(first[0].start, max(e.end for e in first), first[0].lane, f) for f, first in within.items()]
+        return found
 
 
 def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Event]]:
@@ -202,8 +211,8 @@ def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Eve
 
 
 def _annotation(event: Event) -> Event:
-    """A module's span as an annotation, which it is, although a cheap one is recorded as an operator."""
-    return replace(event, kind=trace.ANNOTATION) if event.name.startswith(MODULE_SPAN) else event
+    """A span of ours as an annotation, which it is, although a cheap one is recorded as an operator."""
+    return replace(event, kind=trace.ANNOTATION) if event.name.startswith(OWN_SPANS) else event
 
 
 def _owners(events: Sequence[Event], spans: Sequence[Span]) -> Iterator[int]:

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,9 +19,8 @@ from torch.profiler import record_function
 from harness.measure import torch_private
 from harness.model.signature import signature, with_values
 from harness.model.step import FUNCTION, MODULE, Call
-from harness.model.times import MODULE_SPAN, WATCHING
+from harness.model.times import FUNCTION_SPAN, MODULE_SPAN, WATCHING
 
-FUNCTION_SPAN = "function "
 Versions = list[tuple[torch.Tensor, int]]  # tensors, and how often each had been written in place
 
 
@@ -48,17 +46,27 @@ def annotated(model: nn.Module) -> Iterator[None]:
 
     def enter(label: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            span = torch_private.span(label) or record_function(label)
-            span.__enter__()
-            open_.append(span)
+            around = span(label)
+            around.__enter__()
+            open_.append(around)
 
         return hook
 
     def leave(module: nn.Module, args: Any, output: Any) -> None:
         open_.pop().__exit__(None, None, None)
 
-    with _hooked(model, lambda path, module: enter(f"{MODULE_SPAN}{path} ({type(module).__name__})"), leave):
+    with _hooked(model, lambda path, module: enter(label(path, name_of(type(module)))), leave):
         yield
+
+
+def label(path: str, function: str) -> str:
+    """The annotation of a module's call: `module layers.0.mlp (MLP)`."""
+    return f"{MODULE_SPAN}{path} ({function.rpartition('.')[2]})"
+
+
+def span(label: str) -> Any:
+    """A context that a profile shows as an annotation, or as an operator at a tenth of its cost."""
+    return torch_private.span(label) or record_function(label)
 
 
 def is_compiled(module: nn.Module) -> bool:
@@ -94,18 +102,22 @@ class _Watcher(TorchFunctionMode):
         self._configs[id(module)] = _config(module)
 
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self._watching = True
             given = _given(module, args, kwargs)
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
-            span = record_function(f"{MODULE_SPAN}{position}")
-            span.__enter__()
-            self._stack.append((position, span, _versions(args, kwargs)))
+            around = span(f"{MODULE_SPAN}{position}")
+            around.__enter__()
+            self._stack.append((position, around, _versions(args, kwargs)))
+            self._watching = False
 
         return hook
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
-        position, span, versions = self._stack.pop()
-        span.__exit__(None, None, None)
+        self._watching = True
+        position, around, versions = self._stack.pop()
+        around.__exit__(None, None, None)
         self._look(position, versions)
+        self._watching = False
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -114,9 +126,9 @@ class _Watcher(TorchFunctionMode):
             return function(*args, **kwargs)
         path = self.seen.calls[self._stack[-1][0]].path
         given = {"args": tuple(args), "kwargs": dict(kwargs)}
-        position = self._add(FUNCTION, resolve_name(function) or _dotted(function), path, given, "")
+        position = self._add(FUNCTION, _dotted(function), path, given, "")
         versions = _versions(args, kwargs)
-        with record_function(f"{FUNCTION_SPAN}{position}"):
+        with span(f"{FUNCTION_SPAN}{position}"):
             output = function(*args, **kwargs)
         self._look(position, versions)
         return output
@@ -127,14 +139,12 @@ class _Watcher(TorchFunctionMode):
             self.seen.calls[position] = replace(self.seen.calls[position], writes=True)
 
     def _add(self, kind: str, function: str, path: str, given: dict[str, Any], config: str) -> int:
-        self._watching = True
-        with record_function(WATCHING):
-            plain = signature(given, self._dtype)
-            key = json.dumps([function, plain])
-            if key not in self._known:
-                self._known[key] = len(self.seen.signatures)
+        plain = signature(given, self._dtype)
+        key = repr((function, plain))
+        if key not in self._known:
+            self._known[key] = len(self.seen.signatures)
+            with span(WATCHING):  # the only operators of its own
                 self.seen.signatures.append(with_values(given, plain))
-        self._watching = False
         parent = self._stack[-1][0] if self._stack else -1
         self.seen.calls.append(Call(kind, function, path, parent, self._known[key], config))
         return len(self.seen.calls) - 1
@@ -188,5 +198,10 @@ def _names(forward: Any) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
 
 
+@functools.cache
 def _dotted(function: Any) -> str:
-    return f"{getattr(function, '__module__', None) or 'torch'}.{getattr(function, '__qualname__', repr(function))}"
+    """A function's dotted path."""
+    return (
+        resolve_name(function)
+        or f"{getattr(function, '__module__', None) or 'torch'}.{getattr(function, '__qualname__', repr(function))}"
+    )

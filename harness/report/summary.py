@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.measure.torch_private import GUARDS
-from harness.report import causes, formatting
+from harness.report import causes, formatting, unclear
 from harness.report.causes import Parts
 from harness.results.column import Row
 from harness.results.comparison import Comparison
@@ -55,10 +55,7 @@ def warnings(comparison: Comparison) -> list[str]:
         )
     alone = [row for row in rows if row["verdict"] == "unclear" and row["processes"] == 1]
     if alone:
-        texts.append(
-            f"no verdict on {', '.join(row['variant'] for row in alone)}: one process cannot tell how processes "
-            "scatter; try latency.processes=5 latency.max_processes=12"
-        )
+        texts.append(f"no verdict on {', '.join(row['variant'] for row in alone)}: {unclear.ONE_PROCESS}")
     for row in rows:
         texts += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]
         texts += [] if row in alone else _loose(comparison, row)
@@ -70,7 +67,7 @@ def _loose(comparison: Comparison, row: Row) -> list[str]:
     entry = comparison.entries[row["variant"]]
     texts = []
     for clock, timing, where, file, remedy in (
-        (formatting.HOST, entry.host, "", "samples.csv", _more_samples(entry.host.clear_after, comparison)),
+        (formatting.HOST, entry.host, "", "samples.csv", unclear.more_samples(entry.host.clear_after, comparison)),
         (formatting.DEVICE, entry.device, " on the device", "device_samples.csv", "try a larger profile.active"),
     ):
         if row[f"{clock}verdict"] != "unclear" or timing.starved:
@@ -81,14 +78,6 @@ def _loose(comparison: Comparison, row: Row) -> list[str]:
             known = f"{VAGUE}{where}" if formatting.vague_speedup(row, clock) else known
             texts.append(f"{row['variant']}: {known}, because its samples scatter between processes ({file}); {remedy}")
     return texts
-
-
-def _more_samples(processes: int | None, comparison: Comparison) -> str:
-    """What would make a verdict clear."""
-    if processes is None:
-        return "no number of processes would make it clear; try a quieter machine, or worker.threads=1"
-    seconds = processes * comparison.settings.seconds / comparison.settings.max_processes
-    return f"try latency.max_processes={processes} latency.seconds={formatting.digits(seconds, 2)}"
 
 
 def of_machine(comparison: Comparison) -> list[str]:
@@ -112,7 +101,7 @@ def of_machine(comparison: Comparison) -> list[str]:
         )
         texts.append(
             f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in most samples "
-            f"({lacked}): no verdict; end those programs, or try latency.wait=60, or worker.threads=1"
+            f"({lacked}): no verdict; {unclear.CORES}"
         )
     return texts
 
