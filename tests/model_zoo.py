@@ -64,6 +64,10 @@ def net() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Net(), (torch.randint(32, (2, 16)),)
 
 
+def normed() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return nn.Sequential(MyRMSNorm(HIDDEN), nn.Linear(HIDDEN, HIDDEN)), (torch.randn(16, HIDDEN),)
+
+
 def net_alone() -> nn.Module:
     return Net()
 

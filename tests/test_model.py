@@ -8,7 +8,7 @@ from pathlib import Path
 import model_zoo
 import pytest
 import torch
-from cli import BRIEF, QUICK, Ran, in_process, strict_json, table
+from cli import BRIEF, QUICK, ROOT, Ran, in_process, run, strict_json, table
 from conftest import Shared
 from neuron_runner import on_core
 
@@ -180,6 +180,23 @@ def test_what_is_not_right_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert ran.status == 1
     assert "model_zoo.writing: as_is is wrong: changes its inputs in place (input 0)" in caplog.text
     assert "Writing_64 has no case: it writes into what it is given" in ran.out
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_in_float64_is_checked_layer_by_layer(tmp_path: Path) -> None:
+    """On a machine that says to every process that it has no memory left."""
+    (tmp_path / "sitecustomize.py").write_text("from harness.measure import memory\nmemory.free_bytes = lambda: 1000\n")
+    path = f"{ROOT}:{ROOT / 'tests'}:{tmp_path}"
+    arguments = ("variants=[as_is,FusedNorm,wrong_norm]", f"replace=[{','.join(BY[:2])}]", *OPTIONS)
+    ran = run("model_zoo.normed", *arguments, cwd=tmp_path, module="harness.model", PYTHONPATH=path)
+    assert ran.status == 1, ran.err
+    rows = {row["replacement"]: row for row in table(folder_of(ran) / "decision.csv")}
+    assert (rows["FusedNorm"]["status"], rows["wrong_norm"]["status"]) == ("ok", "wrong")
+    assert rows["wrong_norm"]["decision"] == "do not use"
+    for case in ("whole", "Linear_16x64", "MyRMSNorm_16x64"):
+        notes = strict_json(folder_of(ran) / "cases" / case / "results.json")["warnings"]
+        assert any("they are widened layer by layer" in note for note in notes), case
+    assert "GiB to be checked in float64, of which" in ran.err
 
 
 def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def test_a_verdict_is_a_decision() -> None:
     assert noisy.decision == UNCLEAR
     assert "may be chance: processes scatter; " in noisy.reason
     single = decided(comparison({"as_is": 1e-2, "new": 5e-3}, processes=1))
-    assert (single.decision, single.reason.partition("; ")[2]) == (UNCLEAR, "try latency.processes=5 latency.max_processes=12")
+    assert (single.decision, single.reason.partition("; ")[2]) == (
+        UNCLEAR,
+        "try latency.processes=5 latency.max_processes=12",
+    )
 
 
 def test_what_is_not_right_is_not_used_wherever_it_was_seen() -> None:

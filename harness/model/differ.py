@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from harness.configuration.operation import Inputs
-from harness.measure.memory import free_bytes
+from harness.measure import memory
 from harness.measure.modules import exact, exact_bytes
 from harness.measure.precision import upcast
 from harness.measure.subject import bound
@@ -23,7 +23,7 @@ def first_difference(model: nn.Module, replacement: Mapping[str, Any], inputs: I
 
     None if none does, or if that cannot be found out: it raises, or a copy in float64 does not fit into memory.
     """
-    if exact_bytes(model) > free_bytes():
+    if exact_bytes(model) > memory.free_bytes():
         return None
     try:
         paths = targets(model, replacement)
