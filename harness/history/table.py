@@ -49,7 +49,6 @@ def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change]) -> N
 
 def _lines(group: Group, changes: Sequence[Change]) -> Iterator[str]:
     """The lines of a group, by variant, measure and time. Cells that lines share are written once for all of them."""
-    changed = {(change.variant, change.measure, change.place): change for change in changes}
     measured = _written((_instant(run.time), run.commit) for run in group.runs)
     origins = _written((group.machine, run.name) for run in group.runs)
     states = cache(_cells)
@@ -59,10 +58,13 @@ def _lines(group: Group, changes: Sequence[Change]) -> Iterator[str]:
         measures = [measure for measure in MEASURES if len(group.series(variant, measure).places)]
         broken = any(result and result.status != OK for result in results)
         for measure in [*measures, *([STATUS] if broken else [])]:
+            changed = {
+                change.place: change for change in changes if (change.variant, change.measure) == (variant, measure)
+            }
             for place, result in enumerate(results):
                 if result is None:
                     continue
-                change = changed.get((variant, measure, place))
+                change = changed.get(place)
                 right = int(result.status == OK)
                 figure = (right, None, None) if measure == STATUS else result.figures.get(measure, UNKNOWN)
                 by = None if change is None else change.ratio.value if change.ratio else right
