@@ -466,14 +466,18 @@ def test_devices_stand_side_by_side_with_what_makes_them_unlike(tmp_path: Path) 
             made["case"]["device"] = device
             made["device"] |= {"device": device, "name": f"A {device}", "accelerator": device == "cuda"}
             documents.append(made)
-    ran = say(write(tmp_path / "runs", documents), "--pivot", "device", cwd=tmp_path)
+    other = document(5, latencies(5), "op=softmax")  # a case of one device alone does not make the devices unlike
+    ran = say(write(tmp_path / "runs", [*documents, other]), "--pivot", "device", cwd=tmp_path)
     assert ran.status == 0, ran.err
     header, *rows = (line.strip("┃│").replace("┃", "│").split("│") for line in ran.out.splitlines() if line[0] in "┃│")
     assert [cell.strip() for cell in header] == ["Case and variant", "cpu", "cuda"]
     title = "rmsnorm rows=4 hidden=512 · bfloat16 · forward"
-    assert [row[0].strip() for row in rows] == [f"{title} · {name}" for name in LATENCY_US]
+    assert [row[0].strip() for row in rows[:3]] == [f"{title} · {name}" for name in LATENCY_US]
+    assert all(row[0].startswith(" softmax ") and row[2].strip() == "n/a" for row in rows[3:])
     assert "Comparable: the columns differ in device alone." in ran.out
     assert not ran.err  # one host is not two machines because it has a device
+    alone = write(tmp_path / "alone", [documents[0], documents[1] | {"case": documents[1]["case"] | {"op": "gelu"}}])
+    assert "Not comparable: no case stands in two columns." in say(alone, "--pivot", "device", cwd=tmp_path).out
 
 
 def test_the_columns_are_documented() -> None:

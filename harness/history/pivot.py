@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -133,27 +133,40 @@ def _bars(rows: dict[str, dict[str, tuple[Figure | None, Figure]]], columns: Seq
 
 def _comparable(runs: Sequence[Run], key: str, columns: Sequence[str]) -> list[str]:
     """What else the columns differ in, and how many runs each has."""
-    last: dict[str, Run] = {}
+    if key == VARIANT:
+        return ["Variants of a case were measured side by side, in the same runs: all columns are comparable."]
+    sentences = [f"Each figure is the median of up to {NEWEST} runs, the newest of its column."]
+    newest: dict[str, dict[str, Run]] = defaultdict(dict)  # by case without the key, and column
     counts: dict[str, int] = defaultdict(int)
     for run in sorted(runs, key=lambda run: run.time):
         column = _column(run, key)
         if column is not None:
-            last[column] = run
+            newest[_title(run, key)][column] = run
             counts[column] += 1
-    if key == VARIANT:
-        return ["Variants of a case were measured side by side, in the same runs: all columns are comparable."]
-    sentences = [f"Each figure is the median of up to {NEWEST} runs, the newest of its column."]
-    names = dict.fromkeys(name for run in last.values() for name in run.conditions)
-    unlike = []
-    for name in names:
-        values = {run.conditions.get(name, "unset") for run in last.values()}
-        if len(values) > 1 and name not in (key, *UNLIKE) and not name.startswith(FOLLOWING.get(key, ())):
-            unlike.append(f"{name} ({formatting.some(sorted(map(words.safe, values)), NAMED)})")
-    if unlike:
+    shared = [measured for measured in newest.values() if len(measured) > 1]
+    unlike = [
+        f"{name} ({formatting.some(sorted(map(words.safe, values)), NAMED)})"
+        for name, values in _differing(shared).items()
+        if name not in (key, *UNLIKE) and not name.startswith(FOLLOWING.get(key, ()))
+    ]
+    if not shared:
+        sentences.append("Not comparable: no case stands in two columns.")
+    elif unlike:
         sentences.append(f"Not comparable in all: the columns also differ in {formatting.some(unlike, NAMED)}.")
     else:
         sentences.append(f"Comparable: the columns differ in {key} alone.")
     few = [words.safe(column) for column in columns if counts[column] < 3]
     if few:
-        sentences.append(f"Fewer than three measured cases: {formatting.some(few, NAMED)}.")
+        sentences.append(f"Fewer than three runs: {formatting.some(few, NAMED)}.")
     return sentences
+
+
+def _differing(cases: Iterable[Mapping[str, Run]]) -> dict[str, set[str]]:
+    """The conditions in which runs of one case differ, with their values."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for measured in cases:
+        for name in dict.fromkeys(name for run in measured.values() for name in run.conditions):
+            values = {run.conditions.get(name, "unset") for run in measured.values()}
+            if len(values) > 1:
+                found[name] |= values
+    return found
