@@ -15,6 +15,7 @@ from harness.configuration.operation import Case
 from harness.configuration.settings import Settings, WorkerSettings
 from harness.execution import lock, process
 from harness.execution.environment import compiling
+from harness.measure import torch_private
 
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
@@ -76,8 +77,8 @@ def _environments(case: Case, worker: WorkerSettings) -> list[tuple[WorkerSettin
 def _preload(case: Case, worker: WorkerSettings) -> list[str]:
     """Modules that the server imports; those for compiling take longest, and only if a variant compiles."""
     compiles = any(variant.compile is not None for variant in case.operation.variants)
-    own = ["harness.execution.worker", *(["harness.execution.preload"] if compiles else [])]
-    return [*own, *worker.preload]
+    own = ["harness.execution.worker", torch_private.PROFILER_IMPORTS]
+    return [*own, *(["harness.execution.preload"] if compiles else []), *worker.preload]
 
 
 def _import(modules: Sequence[str]) -> None:

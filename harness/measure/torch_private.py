@@ -39,16 +39,14 @@ METRIC_FIELDS = (
 )
 FUNCTION_MODES = "torch.overrides:_get_current_function_mode_stack"
 DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
-POP_FUNCTION_MODE = "torch.overrides:_pop_mode"
-POP_DISPATCH_MODE = "torch.utils._python_dispatch:_pop_mode"
+POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
 TOP_SAVED_HOOKS = "torch:_C._autograd._top_saved_tensors_default_hooks"
 POP_SAVED_HOOKS = "torch:_C._autograd._pop_saved_tensors_default_hooks"
 KERNELS, LIBRARY = "torch.library:_impls", "torch.library:Library"
 MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
-LOOKUP_BACKEND = "torch._dynamo:lookup_backend"
-BACKEND_FAILED = "torch._dynamo.exc:BackendCompilerFailed"
+LOOKUP_BACKEND, BACKEND_FAILED = "torch._dynamo:lookup_backend", "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED, DISABLE_PROFILER = "torch.autograd:_profiler_enabled", "torch.autograd:_disable_profiler"
 SPAN = "torch:_C._profiler._RecordFunctionFast"
 PROFILER_CONFIGURATION = "torch:_C._profiler._ExperimentalConfig"
@@ -56,6 +54,8 @@ VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
 LOAD_KERNEL = "torch._inductor.codecache:CppPythonBindingsCodeCache.load_pybinding_async"
 REGISTER_BACKENDS = "torch._inductor.codegen.common:init_backend_registration"
 SOURCE_KEY = "torch._inductor.codecache:torch_key"
+
+PROFILER_IMPORTS = "torch._inductor"  # what torch's profiler imports when it starts, if nobody has
 
 # What a compile imports; without one of them a measuring process starts more slowly, and nothing else
 BEFORE_PROBES = (
@@ -81,7 +81,7 @@ NAMES = (
     *(KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
     *(PROFILER_ENABLED, DISABLE_PROFILER, SPAN, VECTOR_INSTRUCTIONS, LOAD_KERNEL, REGISTER_BACKENDS, SOURCE_KEY),
     *(f"torch:Tensor.{name}" for name in ("_version", "_indices", "_values")),
-    *(*BEFORE_PROBES, *LAZILY_IMPORTED),
+    *(PROFILER_IMPORTS, *BEFORE_PROBES, *LAZILY_IMPORTED),
 )
 
 
