@@ -253,6 +253,7 @@ def test_a_kill_loses_nothing_that_was_finished(swept: Path, tmp_path: Path, ins
         assert written(folder)["000-float32"] == done["000-float32"]
 
 
+@pytest.mark.slow  # nor Ctrl-C, above
 def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
     """Neither the measuring process, hanging in C, nor what a variant has started."""
     (tmp_path / "stuck.py").write_text(

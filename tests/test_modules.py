@@ -559,6 +559,7 @@ def test_modules_on_the_simulated_core(package: Path) -> None:
     assert float(ran.rows["net"]["device_time_us"]) > 0
 
 
+@pytest.mark.slow  # test_validity has who overwrites inputs
 def test_who_overwrites_the_weights_of_others_is_found_out(tmp_path: Path) -> None:
     class Thief(Net):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

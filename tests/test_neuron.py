@@ -240,10 +240,11 @@ def test_throttling_is_told_beside_the_figures_that_it_spoils(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "switches", "reason"),
     [
-        (
+        pytest.param(
             ["neuron.correlate_device_time=false"],
             {"explorer": "unreadable"},
             "neuron.correlate_device_time=false keeps",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             [],

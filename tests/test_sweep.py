@@ -154,6 +154,7 @@ def test_two_mappings_of_one_key_are_both_in_each_case(tmp_path: Path) -> None:
     assert say(["-m", folders[2], "seed=1,2", "seed=3", "dtype=float32,float64"], tmp_path).measured == 2
 
 
+@pytest.mark.slow  # test_faults resumes the last one
 def test_the_printed_command_continues_a_sweep_in_any_folder(tmp_path: Path) -> None:
     """The stub fails every case, so that all are measured again."""
     name = "out (1), a=b größe's \\"
