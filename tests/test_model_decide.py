@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -89,6 +90,10 @@ def test_a_verdict_is_a_decision() -> None:
     noisy = decided(comparison({"as_is": 1e-2, "new": 9.5e-3}, spread=0.5))
     assert noisy.decision == UNCLEAR
     assert "may be chance: processes scatter; " in noisy.reason
+    near = decided(comparison({"as_is": 1e-2, "new": 9.5e-3}, spread=0.12))
+    advised = re.search(r"try latency.max_processes=(\d+) latency.seconds=([\d.]+)", near.reason)
+    assert advised is not None, near.reason
+    assert int(advised[1]) >= LATENCY["max_processes"] and float(advised[2]) > LATENCY["seconds"]
     single = decided(comparison({"as_is": 1e-2, "new": 5e-3}, processes=1))
     assert (single.decision, single.reason.partition("; ")[2]) == (
         UNCLEAR,

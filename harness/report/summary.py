@@ -67,7 +67,7 @@ def _loose(comparison: Comparison, row: Row) -> list[str]:
     entry = comparison.entries[row["variant"]]
     texts = []
     for clock, timing, where, file, remedy in (
-        (formatting.HOST, entry.host, "", "samples.csv", unclear.more_samples(entry.host.clear_after, comparison)),
+        (formatting.HOST, entry.host, "", "samples.csv", unclear.more_samples(entry.host)),
         (formatting.DEVICE, entry.device, " on the device", "device_samples.csv", "try a larger profile.active"),
     ):
         if row[f"{clock}verdict"] != "unclear" or timing.starved:

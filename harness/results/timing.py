@@ -168,6 +168,6 @@ class Timing:
 
     @property
     def clear_after_s(self) -> float | None:
-        """Seconds that these would sample."""
-        settings = self.clock.comparison.settings
-        return None if self.clear_after is None else self.clear_after * settings.seconds / settings.max_processes
+        """Seconds that these would sample, if as many were spent on those that there are as were allowed."""
+        seconds = self.clock.comparison.settings.seconds
+        return None if self.clear_after is None else self.clear_after * seconds / len(self.pairs)
