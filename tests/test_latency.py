@@ -97,7 +97,7 @@ class Clock:
     def block(self, monkeypatch: pytest.MonkeyPatch, **known: float) -> latency.Block:
         monkeypatch.setattr(latency, "perf_counter", lambda: self.now)
         self.timed = sampler(subject(self.call), **known)
-        self.timed.warm()
+        self.timed.warm(lambda calls, name: None)
         return self.timed.blocks["mine"]
 
 
@@ -151,7 +151,7 @@ def test_the_garbage_collector_is_off_while_timing_and_as_before_afterwards() ->
             raise RuntimeError
 
     timed = sampler(subject(raises))
-    timed.warm()
+    timed.warm(lambda calls, name: None)
     assert timed.measure(0.0) == []
     assert seen[-1] is False
     assert gc.isenabled()

@@ -27,7 +27,7 @@ SENT: list[Message] = [
     messages.Alone("naive", 0.005),
     messages.TimedAlone(0.004, 0.005),
     messages.Ready(5, 1 << 20),
-    messages.Finish(),
+    messages.Finish(7),
     messages.Step("naive", "prepare"),
     messages.Status("naive", "wrong", "differs"),
     messages.LeftOut("elsewhere"),
@@ -54,6 +54,7 @@ SENT: list[Message] = [
     messages.Usage("dtype=bogus"),
     messages.Broken("OSError"),
     messages.Died(None, "ended its process with SIGKILL"),
+    messages.Forged(),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
 from harness.execution import fork_server
-from harness.execution.messages import Broken, Died, Done, Finish, Message, Ready, Usage, Warnings
+from harness.execution.messages import Broken, Died, Done, Finish, Forged, Message, Ready, Usage, Warnings
 from harness.execution.process import Process
 
 TARGETS = """
@@ -32,6 +32,11 @@ def refuses(task, send, set_turn, receive):
 
 def breaks(task, send, set_turn, receive):
     raise OSError("no space left")
+
+def forges(task, send, set_turn, receive):
+    (pipe,) = [cell.cell_contents for cell in send.__closure__ if hasattr(cell.cell_contents, "send_bytes")]
+    for line in b'["Done", {}]', b"junk", b"":
+        pipe.send_bytes(line)
 
 def collects(task, send, set_turn, receive):
     send(Warnings([str(gc.isenabled()), str(gc.get_freeze_count() > 0), task]))
@@ -112,11 +117,15 @@ def test_a_process_is_told_what_to_do_and_read_up_to_its_answer(start: Any, tmp_
     try:
         process.tell(Ready(5, 0))
         assert list(process.messages(Ready)) == [Ready(5, 0)]
-        process.tell(Finish())
-        assert list(process.messages(Ready)) == [Finish(), Done()]
+        process.tell(Finish(7))
+        assert list(process.messages(Ready)) == [Finish(7), Done()]
     finally:
         process.end()
-    process.tell(Finish())  # to one that has ended is no error
+    process.tell(Finish(7))  # to one that has ended is no error
+
+
+def test_what_is_none_of_its_messages_is_left_out(start: Any) -> None:
+    assert start("forges") == [Forged(), Forged(), Forged(), Done()]
 
 
 def test_garbage_is_collected_in_a_process_and_imported_objects_are_none(start: Any) -> None:

@@ -17,6 +17,7 @@ from harness.execution.messages import (
     Died,
     Done,
     Environment,
+    Forged,
     Measured,
     Message,
     Ready,
@@ -31,7 +32,9 @@ from harness.execution.pool import Place
 from harness.execution.record import record
 from harness.execution.sides import Side
 from harness.measure.contents import alike
-from harness.results.measurement import CONTROLS, FAILED, SKIPPED, Measurement
+from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG, Measurement
+
+FORGED = "sends messages of its own by the pipe of the measuring process, which were left out"
 
 Progress = Callable[[str], None]
 Admit = Callable[[Side, str], str | None]  # of an environment and its device: why it must not be measured
@@ -98,6 +101,8 @@ class Collected:
                 self._fault(side, UsageError(f"{key}={text}: {how} when it was imported or called"))
             case Died(str(name), how):
                 self.rows[self._case.baseline.name if name in CONTROLS else name].escalate(FAILED, how)
+            case Forged():
+                self._accuse(side)
             case Ready() | Measured() | Done() | Spoilt():
                 pass
             case _:
@@ -147,6 +152,14 @@ class Collected:
                 self._fault(side, CaseError(f"op.inputs gives other numbers in its environment: {hint}"))
             elif not alike(contents.expected, self._contents.expected):
                 self._fault(side, CaseError("op.reference gives other numbers in its environment"))
+
+    def _accuse(self, side: Side) -> None:
+        """Tells of messages that were forged: of a variant, if it is the only one there beside the baseline."""
+        others = [name for name in side.variants if name in self.rows and name != self._case.baseline.name]
+        if len(others) == 1:
+            self.rows[others[0]].escalate(WRONG, f"tampers with what measures it: {FORGED}")
+        elif (text := f"a variant {FORGED}") not in self.warnings:
+            self.warnings.append(text)
 
     def _fault(self, side: Side, error: UsageError | CaseError) -> None:
         """Fails the rows of an environment; what the baseline's cannot do, the run cannot."""

@@ -75,6 +75,15 @@ def in_charge() -> Iterator[None]:
         forkserver.connect_to_new_process = shared
 
 
+def leave() -> None:
+    """Closes what a process that was forked from a server could end it by."""
+    inherited = getattr(forkserver, "_forkserver", None)
+    descriptor = getattr(inherited, "_forkserver_alive_fd", None)
+    if descriptor is not None:
+        os.close(descriptor)
+        inherited._forkserver_alive_fd = None  # type: ignore[union-attr]
+
+
 def stop() -> None:
     """Ends all servers, to free the memory of an imported torch; they end with this process in any case."""
     _make_room(0)

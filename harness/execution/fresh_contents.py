@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
@@ -43,14 +44,18 @@ class FreshContents:
         self._checking = checking
         self._sampler = sampler
         self._send = send
-        self._seeds: set[int] = set()
+        self._seeds: list[list[int]] = []  # of each try
 
-    def run(self, subjects: Sequence[Subject]) -> None:
-        """Tries each of the subjects that is timed; the baseline, which comes first, explains what caches do."""
+    def run(self, subjects: Sequence[Subject], hidden_seed: int) -> None:
+        """Tries each of the subjects that is timed; the baseline, which comes first, explains what caches do.
+
+        The first contents are those of the hidden seed; all others are drawn when they are needed.
+        """
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
         explained = Slowdown(0.0, 0.0, 0.0)
+        self._seeds.append([hidden_seed, *(secrets.randbits(62) for _ in range(fresh.calls(size) - 1))])
         for subject in subjects:
             block = self._sampler.blocks.get(subject.name)
             if block is None or block.call_s >= SLOW_S:
@@ -64,18 +69,18 @@ class FreshContents:
             persistent = fresh.persistent(tries, explained)
             if persistent is not None:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
-        self._data.forget_inputs(self._seeds - {self._task.hidden_seed, self._task.case.seed})
+        self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
 
     def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
         """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails."""
         call = subject.timed()
-        until = perf_counter() + LIMIT_S + LIMIT_CALLS * self._sampler.blocks[subject.name].call_s
+        since, call_s = perf_counter(), self._sampler.blocks[subject.name].call_s
         for number in range(fresh.TRIES):
-            if perf_counter() > until:
+            if perf_counter() - since > LIMIT_S + LIMIT_CALLS * call_s:
                 return
-            seeds = [self._task.hidden_seed + number * calls + index for index in range(calls)]
-            self._seeds.update(seeds)
-            others = [subject.on(self._data.inputs(seed), seed) for seed in seeds]
+            if number == len(self._seeds):
+                self._seeds.append([secrets.randbits(62) for _ in range(calls)])
+            others = [subject.on(self._data.inputs(seed), seed) for seed in self._seeds[number]]
             unseen = [other.timed() for other in others]
             compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
             take: Callable[[Any], None] = partial(self._keep, subject.name) if compared else lambda outputs: None
@@ -85,6 +90,7 @@ class FreshContents:
                 seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, take)
             if turn.failed:
                 return
+            call_s = max(call_s, seen.first_s)
             yield seen
 
     def _keep(self, name: str, outputs: Any) -> None:

@@ -42,6 +42,8 @@ class TimedAlone:
 class Finish:
     """To a measuring process: there is nothing more to time; do what is left to do."""
 
+    hidden_seed: int  # of contents that no variant can know before
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -259,10 +261,15 @@ class Died:
     how: str
 
 
+@dataclass(frozen=True)
+class Forged:
+    """Something came by the process's pipe that is none of its messages, and was left out."""
+
+
 Message = (
     Measure | Alone | TimedAlone | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled
     | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents
-    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died
+    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Forged
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

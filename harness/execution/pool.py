@@ -7,6 +7,7 @@ Processes of several environments make a set of one each, whose time slices are 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -187,7 +188,7 @@ class Pool:
             self._compare_clocks(member, timed)
             if member not in self._members:  # it has died meanwhile
                 continue
-            member.process.tell(Finish())
+            member.process.tell(Finish(secrets.randbits(62)))
             if isinstance(self._read(member, Done), Done):
                 self._finished[member.place.side] += 1
                 self._remove(member)

@@ -12,6 +12,7 @@ import gc
 import multiprocessing
 import os
 import pkgutil
+import secrets
 import signal
 import sys
 import threading
@@ -31,13 +32,14 @@ from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server, interpreter
 from harness.execution.environment import applied, worker_environment
-from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Usage, from_json, to_json
+from harness.execution.messages import Broken, Died, Done, Forged, Message, Spoilt, Usage, from_json, to_json
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
 Started = tuple[
     Any, connection.Connection, Any
 ]  # a process; our end of its pipe; whose turn it is, and a count of turns
 
+TOKEN = 16  # bytes, by which a process's messages are known from those that a variant writes into its pipe
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
 
 
@@ -65,7 +67,8 @@ class Process:
         self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_importable(), **worker_environment(worker.env, devices)}
-        arguments = target, cloudpickle.dumps(task), self._names, str(log)
+        self._token = secrets.token_bytes(TOKEN)
+        arguments = target, self._token + cloudpickle.dumps(task), self._names, str(log)
         self._process: Any
         if python is None:
             started = _forked(start_method(devices), environment, preload, *arguments)
@@ -86,8 +89,10 @@ class Process:
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
             if self._connection in ready or self._connection.poll():
                 with contextlib.suppress(EOFError, OSError):
-                    message = from_json(self._connection.recv_bytes())
+                    line = self._connection.recv_bytes()
                     since = time.monotonic()
+                    genuine = line.startswith(self._token)
+                    message = from_json(line[TOKEN:]) if genuine else Forged()
                     yield message
                     if isinstance(message, until | Done | Spoilt | Usage | Broken):
                         return
@@ -154,6 +159,7 @@ def entry(
 ) -> None:
     """The child's main function: runs the target and turns what ends it early into a message.
 
+    `task` is the pickled one, after the token that messages begin with.
     `parent` is a descriptor that is closed when the parent ends; else multiprocessing has one.
     """
     os.setsid()  # a group of its own: Ctrl-C is the parent's to handle, and the group ends as one
@@ -161,9 +167,10 @@ def entry(
     os.dup2(descriptor, 1)  # a variant that prints must not print into a table
     os.dup2(descriptor, 2)
     _end_with_parent(parent)
+    fork_server.leave()
 
     def send(message: Message) -> None:
-        pipe.send_bytes(to_json(message))
+        pipe.send_bytes(task[:TOKEN] + to_json(message))
 
     def receive() -> Message:
         return from_json(pipe.recv_bytes())
@@ -174,7 +181,7 @@ def entry(
 
     try:
         run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
-        content = cloudpickle.loads(task)
+        content = cloudpickle.loads(task[TOKEN:])
         gc.freeze()  # imported objects are never garbage, and need not be scanned
         gc.enable()  # it is off in the server
         run(content, send, set_turn, receive)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -197,7 +196,6 @@ class Sampling:
             full_pass=place.full_pass,
             settling_s=SETTLING * self._share_s * side.share,
             traces=str(self._folder / "traces"),
-            hidden_seed=secrets.randbits(62),
             call_seconds=self.seen.fastest,
             device_timed=(*device_timed, ACROSS) if CONTROL in device_timed else tuple(device_timed),
             share=side.share,

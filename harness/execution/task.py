@@ -20,7 +20,6 @@ class Task:
     full_pass: bool  # also checks and profiles the variants, and measures their memory; once an environment
     settling_s: float  # of calls before those that are recorded
     traces: str  # a folder that holds one for each variant
-    hidden_seed: int  # of contents that no variant can know before
     call_seconds: Mapping[str, float] = field(default_factory=dict)  # a call of each, as earlier processes saw it
     device_timed: tuple[str, ...] = ()  # those whose device time earlier processes could sample
     share: float = 1.0  # of the time that a process would have if it were alone of its set

@@ -7,7 +7,7 @@ from time import perf_counter  # bound here: a variant may replace the module's
 
 from harness.execution.messages import Alone, Measure, Measured, Samples, Send, Slow, TimedAlone, Warnings
 from harness.measure.interference import Interference, Rest
-from harness.measure.latency import LONG_S, MIN_ROUNDS, Sampler
+from harness.measure.latency import LONG_S, MIN_ROUNDS, Hold, Sampler
 from harness.results.measurement import CONTROLS
 
 
@@ -20,12 +20,12 @@ class TimeSlices:
         self._interference = Interference()
         self._rest = Rest()
 
-    def warm(self, limit_s: float, settling_s: float) -> int:
-        """Calls everything until it can be timed, and for so many seconds besides.
+    def warm(self, limit_s: float, settling_s: float, hold: Hold) -> int:
+        """Calls everything until it can be timed, which is told to `hold`, and for so many seconds besides.
 
         Returns how many rounds have to be timed at least, in view of the `limit_s` of a process.
         """
-        self._sampler.warm()
+        self._sampler.warm(hold)
         minimum = self._sampler.min_rounds(limit_s)
         call_s = {name: block.call_s for name, block in self._sampler.blocks.items() if name not in CONTROLS}
         slowest = max(call_s, key=call_s.__getitem__, default=None)

@@ -15,13 +15,15 @@ from harness.execution.messages import Note, Send, Status
 from harness.execution.turns import Turns
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
-from harness.measure.correctness import Verdict, compare, snapshot
+from harness.measure.correctness import Verdict, compare
 from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.outputs import Label, Outputs
+from harness.measure.reference import Expected
 from harness.measure.subject import Subject
-from harness.measure.tensors import own
+from harness.measure.tensors import own, unseal
 from harness.measure.trees import tree_map
 from harness.measure.trials import Trial, trials
+from harness.measure.validity import Given
 from harness.results.measurement import FAILED, WRONG
 
 REFUSALS = (UnsupportedError, NotImplementedError)  # by which a variant says that it does not take its inputs
@@ -32,8 +34,12 @@ class _Given:
     """What a variant gave in a trial."""
 
     variant: str
-    outputs: Outputs
+    outputs: Outputs  # sealed
     labels: Sequence[Label]
+
+    def compared(self, expected: Expected) -> Verdict:
+        """Whether it is what the reference gives."""
+        return compare(tuple(map(unseal, self.outputs)), expected, self.labels)
 
 
 class Trying:
@@ -90,7 +96,7 @@ class Trying:
             if given:
                 with self._turns.key("op.reference"):
                     expected = trial.expected(self._seed)
-                verdicts = {each.variant: compare(each.outputs, expected, each.labels) for each in given}
+                verdicts = {each.variant: each.compared(expected) for each in given}
             if not trial.declared and (baseline not in verdicts or verdicts[baseline].reason):
                 continue  # sizes that the operation does not take
             for note in self._notes[trial]:
@@ -115,7 +121,7 @@ class Trying:
         with nki_kernel.first_call(variant, self._case.mode):
             outputs = subject()
             self._device.synchronize()
-        given = _Given(subject.name, snapshot(outputs), subject.labels)
+        given = _Given(subject.name, Given(outputs).sealed, subject.labels)
         self._turns.put_back(subject.name)
         return given
 

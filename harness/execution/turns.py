@@ -8,12 +8,13 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from time import monotonic  # bound here: a variant may replace the module's
 
 import torch
 
 from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
-from harness.execution.messages import Note, Send, SetTurn, Status, Step
+from harness.execution.messages import Note, Send, SetTurn, Status, Step, Warnings
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
@@ -29,6 +30,7 @@ WHEN = {
     PROFILE: "while it was profiled",
     CHECK: "when called again",
 }
+FULL_S = 0.05  # between full checks of global state while variants are timed: each takes a millisecond or two
 FAILED_COMPILE = "a compile that failed is cached: once its cause is mended, measure with worker.compile_cache=cold"
 
 
@@ -49,6 +51,8 @@ class Turns:
         self._failed_compiles_cached = device.failed_compiles_cached
         self._process = os.getpid()
         self._changes: dict[str, set[str]] = {}
+        self._looked = monotonic()  # at all global state
+        self._unexplained: list[str] = []  # what somebody left changed, nobody knows who
         self.failed: set[str] = set()
         self.compiles: Counter[str] = Counter()  # in each variant's turns since the last `forget_compiles`
         self.limits: dict[str, str] = {}  # who reached Dynamo's recompile limit
@@ -99,9 +103,7 @@ class Turns:
             if os.getpid() != self._process:  # a copy of this process that a variant made by fork, and did not end
                 os._exit(0)
             if not spoilt:  # else nothing more runs here
-                # the full check takes a millisecond or two: only for variants that have left something changed before
-                known = self._row(variant) in self._changes
-                self._restore(variant, self.state.restore_all() if known else self.state.restore())
+                self._look(variant)
             self._set_turn(None)
 
     def _count(self, variant: str, turn: Turn) -> None:
@@ -119,7 +121,23 @@ class Turns:
         """Sends what each variant has changed, and stops watching."""
         for variant, changes in self._changes.items():
             self._send(Note(variant, left_changed(sorted(changes))))
+        unexplained = sorted(set(self._unexplained).difference(*self._changes.values()))
+        if unexplained:
+            self._send(Warnings([f"a variant, while it was timed, {left_changed(unexplained)}"]))
         self.watch.close()
+
+    def _look(self, variant: str) -> None:
+        """Looks after a turn at what others are timed under, and now and then at all else.
+
+        Once something was left changed, at all of it after each turn, so as to see whose doing it is.
+        """
+        if self._changes or self._unexplained:
+            self._restore(variant, self.state.restore_all())
+            return
+        self._restore(variant, self.state.restore())
+        if monotonic() - self._looked > FULL_S:
+            self._unexplained = self.state.restore_all()
+            self._looked = monotonic()
 
     def _restore(self, variant: str, changed: list[str]) -> None:
         known = self._changes.setdefault(self._row(variant), set()) if changed else set()

@@ -51,7 +51,7 @@ def run(task: Task, send: Send, set_turn: SetTurn, receive: Receive) -> None:
         worker.prepare()
         while not isinstance(message := receive(), Finish):
             worker.measure(message)
-        worker.finish()
+        worker.finish(message.hidden_seed)
     except SpoiltError:
         send(Spoilt())
 
@@ -99,7 +99,7 @@ class _Worker:
         self.slices = TimeSlices(sampler, self.send)
         latency = self.settings.latency
         limit = self.task.share * latency.seconds / latency.processes
-        rounds = self.slices.warm(limit, self.task.settling_s)
+        rounds = self.slices.warm(limit, self.task.settling_s, self.turns.state.hold)
         self.turns.forget_compiles()
         self.send(messages.Ready(rounds, own_memory() if self.task.full_pass else 0))
 
@@ -110,25 +110,26 @@ class _Worker:
         elif isinstance(message, Measure):
             self.slices.measure(message)
 
-    def finish(self) -> None:
-        """Profiles the variants, and checks them once more."""
+    def finish(self, hidden_seed: int) -> None:
+        """Profiles the variants, and checks them once more, on contents of a seed that none of them knew before."""
         self.call_seconds |= self.slices.end()
         self._send_compiles()
         self._put_back("a variant, while it was timed,")
-        FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send).run(self._ranked())
+        fresh = FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send)
+        fresh.run(self._ranked(), hidden_seed)
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
             slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
             for name in self._standing():
                 with self._step(name, CHECK):
-                    self.checking.again(self.subjects[name], self.task.hidden_seed)
+                    self.checking.again(self.subjects[name], hidden_seed)
                     if name not in slow:
                         self.checking.on_device(self.subjects[name])
-            self.checking.compare_kept(self.task.hidden_seed)
+            self.checking.compare_kept(hidden_seed)
             self.send(Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
-            self._try(slow)
+            self._try(slow, hidden_seed)
         self.turns.close()
 
     def _watch_operation(self) -> None:
@@ -227,6 +228,7 @@ class _Worker:
                 self.send(Status(name, DEGRADED, cost.degraded))
         self.turns.put_back(name)
         self.subjects[name] = subject
+        self.turns.state.hold({name: subject.bound}, name)
         if self.task.full_pass:
             self.checking.first(subject, given)
             if variant.compile is None:  # one that compiles may do so again
@@ -249,10 +251,10 @@ class _Worker:
         self.call_seconds[name] = self.call_seconds.get(baseline.name, 0.0)
         return [self.control] if self.task.control else [*timed, self.control]
 
-    def _try(self, slow: Set[str]) -> None:
+    def _try(self, slow: Set[str], hidden_seed: int) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
-        case, seed = self.case, self.task.hidden_seed
-        trying = Trying(case, self.device, self.data.inputs(case.seed), seed, self.turns, self.send)
+        inputs = self.data.inputs(self.case.seed)
+        trying = Trying(self.case, self.device, inputs, hidden_seed, self.turns, self.send)
         for name in self._standing():
             if self.checking.comparable(name) and name not in slow:
                 with self._step(name, CHECK):

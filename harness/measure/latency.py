@@ -38,6 +38,9 @@ MIN_ROUNDS = 5
 MAX_WARM_UPS = 16  # more than Dynamo's recompile limit, past which a call no longer compiles
 
 
+Hold = Callable[[dict[str, Callable[[], object]], str], None]
+
+
 @dataclass(frozen=True)
 class Sample:
     """The mean wall time per call over one block of calls, and what the machine was like."""
@@ -108,8 +111,11 @@ class Sampler:
         self.call_seconds = dict(call_seconds)  # of the fastest block of each, as far as is known
         self.blocks: dict[str, Block] = {}  # of those that are still timed
 
-    def warm(self) -> None:
-        """Calls each subject until its block is known; what compiles late does so here."""
+    def warm(self, hold: Hold) -> None:
+        """Calls each subject until its block is known; what compiles late does so here.
+
+        `hold` is given what will be timed, before the next one is called.
+        """
         for subject in self._subjects:
             for _ in range(MAX_WARM_UPS):
                 with self._turn(subject.name) as turn:
@@ -121,6 +127,8 @@ class Sampler:
                     break
             if turn.failed:
                 self._leave_out(subject.name)
+            else:
+                hold(self._calls, subject.name)
 
     def min_rounds(self, limit: float) -> int:
         """How many rounds are taken however little time there is: a few, or what fits into `limit` seconds, or one."""

@@ -6,9 +6,11 @@ itself rests on is watched more closely: whole classes, constants, the code of f
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -41,12 +43,14 @@ MODULES = (
     "time",
     "gc",
     "builtins",
-    "json",
     "zlib",
 )
 HARNESS = "harness."
+# What is sent is made and written by these
+SENDING = ("dataclasses", "json", "json.encoder", "multiprocessing.connection")
 CLOCK = "time."
 LIBRARY = "variants."
+BUILT_IN = frozenset(vars(builtins))
 # What the time of a block rests on: looked at after each turn
 TIMING = (
     "harness.measure.latency",
@@ -66,17 +70,18 @@ class Originals:
 
     def __init__(self, spaces: Iterable[tuple[str, Any]] | None = None) -> None:
         self._spaces: dict[str, tuple[Any, tuple[str, ...], Callable[..., Any], tuple[Any, ...]]] = {}
-        self._inherited: dict[str, tuple[type, frozenset[str]]] = {}
+        self._inherited: dict[str, tuple[Any, frozenset[str]]] = {}  # names that hide others, if they are set
         self._bodies: list[tuple[str, types.FunctionType]] = []
         self._known = set[int]()
         self._parts: list[Any] = []  # of the bodies, three of each
+        self._calls: list[tuple[dict[str, Any], str, Any, tuple[Any, ...]]] = []
         self._objects: list[tuple[Any, frozenset[str]]] = []
-        self._vital: tuple[str, ...] = (HARNESS, CLOCK, LIBRARY)
+        self._vital: tuple[str, ...] = (HARNESS, CLOCK, LIBRARY, *(f"{name}." for name in SENDING))
         if spaces is None:
             self._inherited["torch.Tensor"] = (torch.Tensor, _shadowable(torch.Tensor))
         for title, space in _spaces() if spaces is None else spaces:
             names = [name for name, value in vars(space).items() if _watched(title, name, value)]
-            self._watch(title, space, names, bodies=title.startswith((HARNESS, "torch.nn.functional")))
+            self._watch(title, space, names, bodies=_measures(title) or title == "torch.nn.functional")
 
     def add(self, function: Any) -> None:
         """Watches a function of the operation's, and its whole module if that is one of the library's."""
@@ -86,14 +91,22 @@ class Originals:
             self._watch_body(f"{module}.{name}", function)
             return
         whole = module.startswith(LIBRARY)
-        names = [known for known, value in vars(space).items() if value is function or (whole and callable(value))]
-        self._vital += () if whole else (f"{module}.{name} ",)
+        names = [
+            known
+            for known, value in vars(space).items()
+            if value is function or isinstance(value, types.ModuleType) or (whole and callable(value))
+        ]
+        self._vital += () if whole else tuple(f"{module}.{known} " for known in names)
         self._watch(module, space, names, bodies=True)
 
     def guard(self, guarded: Any) -> None:
         """Watches an object: nothing may hide the methods of its class."""
         methods = frozenset(name for name in dir(type(guarded)) if callable(getattr(type(guarded), name)))
         self._objects.append((guarded, methods - vars(guarded).keys()))
+
+    def hold(self, calls: dict[str, Any], name: str) -> None:
+        """Watches a call, for as long as it is in `calls`, and what it is bound to."""
+        self._calls.append((calls, name, calls[name], _bound(calls[name])))
 
     def restore(self) -> list[str]:
         """Restores everything that was replaced; returns the dotted names, and what they were replaced by."""
@@ -110,7 +123,9 @@ class Originals:
                         changed.append(f"{title}.{name} (to {_origin(now)})")
                         setattr(space, name, value)
         for title, (kind, inherited) in self._inherited.items():
-            for name in inherited & vars(kind).keys():  # set on the class, it hides what the class inherits
+            if inherited.isdisjoint(vars(kind)):
+                continue
+            for name in inherited & vars(kind).keys():  # set on a class, it hides what the class inherits
                 changed.append(f"{title}.{name} (to {_origin(vars(kind)[name])})")
                 delattr(kind, name)
         for guarded, methods in self._objects:
@@ -118,7 +133,7 @@ class Originals:
                 kind = type(guarded)
                 changed.append(f"{kind.__module__}.{kind.__qualname__}.{name} (to {_origin(vars(guarded)[name])})")
                 delattr(guarded, name)
-        return changed + self._restore_bodies()
+        return changed + self._restore_calls() + self._restore_bodies()
 
     def vital(self, changed: Sequence[str]) -> list[str]:
         """Those names of `restore` that measuring rests on, for which a variant has no honest use."""
@@ -129,6 +144,9 @@ class Originals:
             return
         get = itemgetter(*names, names[0])  # of one name alone, it would make no tuple
         self._spaces[title] = space, tuple(names), get, get(vars(space))
+        if _measures(title) or title.startswith(LIBRARY):
+            known = _shadowable(space) if isinstance(space, type) else BUILT_IN - vars(space).keys()
+            self._inherited[title] = space, known
         if bodies:
             for name in names:
                 self._watch_body(f"{title}.{name}", vars(space)[name])
@@ -140,6 +158,18 @@ class Originals:
             self._known.add(id(value))
             self._bodies.append((title, value))
             self._parts += BODY(value)
+
+    def _restore_calls(self) -> list[str]:
+        changed = []
+        for calls, name, call, parts in self._calls:
+            now = calls.get(name, call)
+            if now is not call or not all(map(_is, _bound(call), parts)):
+                calls[name] = call
+                if isinstance(call, partial):
+                    function, keywords, *arguments = parts
+                    vars(partial)["__setstate__"](call, (function, tuple(arguments), keywords, {}))
+                changed.append(f"{HARNESS}measure.latency.Sampler: the call of {name} (to {_origin(now)})")
+        return changed
 
     def _restore_bodies(self) -> list[str]:
         now = chain.from_iterable(BODY(function) for _, function in self._bodies)
@@ -157,6 +187,11 @@ class Originals:
 def of_timing() -> Originals:
     """What the time of a block rests on; to look at it takes some ten microseconds."""
     return Originals((title, space) for title, space in _spaces() if title == "time" or title.startswith(TIMING))
+
+
+def _bound(call: Any) -> tuple[Any, ...]:
+    """What a partial function is made of."""
+    return (call.func, call.keywords, *call.args) if isinstance(call, partial) else ()
 
 
 def _shadowable(kind: type) -> frozenset[str]:
@@ -189,7 +224,7 @@ def _spaces() -> Iterator[tuple[str, Any]]:
     yield "torch.nn.Module", torch.nn.Module
     yield "torch.ops.aten", torch.ops.aten
     for name, module in list(sys.modules.items()):
-        if name.startswith(HARNESS):
+        if name.startswith(HARNESS) or name in SENDING:
             yield name, module
             kinds = {value for value in vars(module).values() if isinstance(value, type) and value.__module__ == name}
             yield from ((f"{name}.{kind.__name__}", kind) for kind in kinds)
@@ -199,12 +234,17 @@ def _watched(title: str, name: str, value: Any) -> bool:
     """Whether a name is one that code calls: a function or class, or what a property or operator stands for."""
     if f"{title}.{name}" in BY_COMPILER:
         return False
-    if title.startswith(HARNESS) and isinstance(value, types.FunctionType):
+    if _measures(title) and isinstance(value, types.FunctionType):
         return True
     if name.startswith("__"):
         return title in ("torch.Tensor", "torch.nn.Module") and isinstance(value, CALLED)
-    if title.startswith(HARNESS) and name.isupper():  # a constant
+    if _measures(title) and (name.isupper() or isinstance(value, types.ModuleType)):  # a constant, or what it calls
         return True
-    if name.startswith("_") and not title.startswith(HARNESS):
+    if name.startswith("_") and not _measures(title):
         return False
     return callable(value) or isinstance(value, CALLED)
+
+
+def _measures(title: str) -> bool:
+    """Whether it is a module of the harness or of what sends its results, or a class there."""
+    return title.startswith((HARNESS, *SENDING))

@@ -32,6 +32,7 @@ Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 LIMITS = tuple(
     getattr(resource, f"RLIMIT_{name}") for name in ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "STACK")
 )
+TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 RECURSION = sys.getrecursionlimit()
 SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
@@ -90,6 +91,15 @@ def _set_limits(limits: dict[int, tuple[int, int]]) -> None:
             resource.setrlimit(kind, limit)
 
 
+def _timers() -> list[bool]:
+    return [signal.getitimer(kind) != (0.0, 0.0) for kind in TIMERS]
+
+
+def _stop_timers(_: list[bool]) -> None:
+    for kind in TIMERS:
+        signal.setitimer(kind, 0)
+
+
 # Looked at after each turn of a variant: others would be timed under them
 SETTINGS: dict[str, Setting] = {
     "the default device": (torch.get_default_device, _set_default_device),
@@ -137,6 +147,10 @@ SLOW_SETTINGS: dict[str, Setting] = {
     "hooks on what autograd saves": (torch_private.saved_tensor_hooks, torch_private.leave_saved_tensor_hooks),
     "garbage collection": (gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     "the thresholds of garbage collection": (gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),
+    "the callbacks of garbage collection": (
+        lambda: list(gc.callbacks),
+        lambda callbacks: gc.callbacks.__setitem__(slice(None), callbacks),
+    ),
     "the locale": (partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),
     "sys.path": (lambda: list(sys.path), lambda path: sys.path.__setitem__(slice(None), path)),
     "sys.stdin": _attribute(sys, "stdin"),
@@ -150,10 +164,7 @@ SLOW_SETTINGS: dict[str, Setting] = {
     "the limits of the process's resources": (_limits, _set_limits),
     "threading's tracing function": (threading.gettrace, threading.settrace),
     "threading's profiling function": (threading.getprofile, threading.setprofile),
-    "a timer": (
-        lambda: signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
-        lambda _: signal.setitimer(signal.ITIMER_REAL, 0),
-    ),
+    "a timer": (_timers, _stop_timers),
     "the process's priority": (
         lambda: os.getpriority(os.PRIO_PROCESS, 0),
         partial(os.setpriority, os.PRIO_PROCESS, 0),
@@ -197,6 +208,10 @@ class GlobalState:
     def guard(self, guarded: Any) -> None:
         """Watches an object that timing rests on."""
         self._timing.guard(guarded)
+
+    def hold(self, calls: dict[str, Callable[[], Any]], name: str) -> None:
+        """Watches a call that is timed."""
+        self._timing.hold(calls, name)
 
     def watch(self, function: Any) -> None:
         """Watches a function of the operation's, such as its baseline, by which all variants are measured."""

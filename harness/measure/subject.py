@@ -83,6 +83,11 @@ class Subject:
         return (*outputs, *(value for _, value in buffers))
 
     @property
+    def bound(self) -> Callable[..., Any]:
+        """Its function with its inputs."""
+        return self._call_function
+
+    @property
     def call_s(self) -> float:
         """Seconds of its fastest call; 0 if it had but one, which may have compiled or loaded something."""
         return min(self._seconds) if len(self._seconds) > 1 else 0.0
