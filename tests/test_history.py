@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -306,6 +307,23 @@ def test_what_is_odd_is_told_and_is_not_the_end(tmp_path: Path) -> None:
     assert "2026-01-13T02:00:00+00:00" in times
 
 
+def test_names_that_no_text_can_hold_are_survived(tmp_path: Path) -> None:
+    folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(3)])
+    odd = os.fsdecode(os.fsencode(folder) + b"/\xff")
+    shutil.move(folder / "run-0002", odd)
+    Path(odd, "report.html").write_text("<p>A run's own page.</p>")
+    half = document(4)
+    half["environment"]["cpu"] = "\ud800"
+    write(folder, [half], "half")
+    for _ in range(2):  # the second time from the store
+        ran = say("runs", "--out", "out", cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        (told,) = ran.err.splitlines()
+        assert "half-0000/results.json: not the whole results of a run (UnicodeEncodeError" in told
+    assert {row["run"] for row in lines(tmp_path / "out" / table.FILE)} >= {"runs/?/results.json"}
+    assert '"./../runs/%FF/report.html"' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
 def test_a_renamed_variant_is_told_and_joined(tmp_path: Path) -> None:
     def day(number: int) -> dict[str, float]:
         return {"quick" if name == "fused" and number >= 10 else name: us for name, us in latencies(number).items()}
@@ -409,6 +427,9 @@ def test_a_comment_is_a_screen_long_and_harmless(steady: Path, tmp_path: Path) -
     assert (junit.get("tests"), junit.get("failures")) == ("4", "1")
     (failure,) = junit.iter("failure")
     assert (failure.get("type"), failure.get("message", "")[:8]) == ("slower", "slower: ")
+    hostile = [made | {"case": made["case"] | {"op": HOSTILE}} for made in old]
+    ran = say(write(tmp_path / "hostile", hostile), "--where", "op=gelu", cwd=tmp_path)
+    assert ran.status == 2 and "\u202e" not in ran.err and "x" * 100 not in ran.err
     ran = say("old", "--new", "new", "--format", "github", cwd=tmp_path)
     (line,) = ran.out.strip().splitlines()
     assert line.startswith("::error title=") and "%3A%3Aerror%3A%3A" in line.split("::")[1]

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.configuration.errors import UsageError, unknown_key
-from harness.history import causes, changes, findings, notices, series, sources
+from harness.history import causes, changes, findings, notices, series, sources, words
 from harness.history.changes import Change
 from harness.history.findings import Finding
 from harness.history.record import Run
 from harness.history.series import Group
 from harness.history.store import Reading, Store
+from harness.report import formatting
+
+NAMED = 10  # values in an error
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ def _chosen(runs: Sequence[Run], where: Mapping[str, str]) -> Iterator[Run]:
         values = {found for run in runs if (found := value(run, key)) is not None}
         runs = [run for run in runs if value(run, key) == wanted]
         if not runs:
-            raise UsageError(f"--where {key}={wanted}: no such run; there are {', '.join(sorted(values))}")
+            there = formatting.some(sorted(map(words.safe, values)), NAMED)
+            raise UsageError(f"--where {key}={wanted}: no such run; there are {there}")
     yield from runs
 
 

@@ -167,7 +167,7 @@ def _finding(finding: Finding, numbers: dict[int, int]) -> dict[str, Any]:
 
 def _link(folder: Path, page: str | None) -> str | None:
     """The way from a folder to a page; never one that a browser takes for another scheme."""
-    return None if page is None else "./" + quote(os.path.relpath(page, folder))
+    return None if page is None else "./" + quote(os.fsencode(os.path.relpath(page, folder)))
 
 
 def _embedded(content: Any) -> Markup:

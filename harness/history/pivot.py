@@ -48,7 +48,8 @@ def pivot(history: History, key: str) -> Pivot:
         raise unknown_key("", key, known)
     columns, runs = _columns(history.runs, key)
     if len(columns) < 2:
-        raise UsageError(f"--pivot={key}: all runs have {next(iter(columns), 'none')}; nothing stands side by side")
+        only = words.safe(next(iter(columns), "none"))
+        raise UsageError(f"--pivot={key}: all runs have {only}; nothing stands side by side")
     rows: dict[str, dict[str, tuple[Figure | None, Figure]]] = defaultdict(dict)
     for (title, variant, column), several in runs.items():
         figures = _figures(several[-NEWEST:], variant or column)
@@ -111,7 +112,8 @@ def _text(figures: tuple[Figure | None, Figure] | None) -> str:
 
 
 def _bars(rows: dict[str, dict[str, tuple[Figure | None, Figure]]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Latencies of the first rows."""
+    """Latencies of the first rows in which several columns have one."""
+    several = [(row, cells) for row, cells in rows.items() if len(cells) > 1]
     return [
         {
             "title": row,
@@ -127,7 +129,7 @@ def _bars(rows: dict[str, dict[str, tuple[Figure | None, Figure]]], columns: Seq
                 if column in cells
             ],
         }
-        for row, cells in list(rows.items())[:BARRED]
+        for row, cells in several[:BARRED]
     ]
 
 

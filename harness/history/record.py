@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -137,7 +138,9 @@ def read(content: bytes) -> tuple[list[Any], list[Any]]:
     document = storage.parsed(content, storage.SCHEMA_VERSION)
     try:
         with np.errstate(all="ignore"):  # of times that are no times: their figures are not known
-            return _setup(document), _run(document)
+            setup, run = _setup(document), _run(document)
+        json.dumps([setup, run], ensure_ascii=False).encode()  # no file can hold half of a surrogate pair
+        return setup, run
     except UsageError:
         raise
     except Exception as error:  # a file that anyone may have written

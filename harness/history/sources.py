@@ -26,6 +26,11 @@ class Source(NamedTuple):
     page: str | None = None  # the path of the run's own page
     blob: str | None = None  # the object in git
 
+    @property
+    def text(self) -> str:
+        """Its name as any file can hold it: bytes that are no text are question marks."""
+        return self.name.encode(errors="replace").decode()
+
 
 def in_paths(paths: Sequence[Path]) -> Iterator[Source]:
     """The files that these paths name, or that lie below them.

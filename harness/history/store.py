@@ -27,7 +27,7 @@ MOST = 8  # such processes
 KEPT = 1024  # files after which what was read is kept, whatever comes
 SNIFFED = 4096  # bytes in which results show what they are
 TABLES = """
-    CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, state TEXT, content TEXT);
+    CREATE TABLE IF NOT EXISTS files (name BLOB PRIMARY KEY, state TEXT, content TEXT);
     CREATE TABLE IF NOT EXISTS contents (content TEXT PRIMARY KEY, setup TEXT, plain TEXT);
     CREATE TABLE IF NOT EXISTS setups (setup TEXT PRIMARY KEY, plain TEXT);
 """
@@ -69,7 +69,8 @@ class Store:
 
     def read(self, listed: Sequence[Source]) -> Reading:
         """The runs of these files; contents that the store does not know are looked into."""
-        known = {name: (state, content) for name, state, content in self.database.execute("SELECT * FROM files")}
+        files = self.database.execute("SELECT * FROM files")
+        known = {os.fsdecode(name): (state, content) for name, state, content in files}
         contents = {content for (content,) in self.database.execute("SELECT content FROM contents")}
         keys: dict[str, str] = {}
         unread = []
@@ -97,7 +98,8 @@ class Store:
             if key not in contents:
                 fresh[key] = content, source.expected
             if source.blob is None:
-                self.database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (source.name, source.state, key))
+                row = os.fsencode(source.name), source.state, key  # a name may be bytes that are no text
+                self.database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", row)
         for key, (digest, setup, plain) in zip(fresh, _looked(list(fresh.values())), strict=True):
             self.database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (key, digest, plain))
             if digest is not None:
@@ -129,7 +131,7 @@ class Store:
                 reading.copies.append(source.name)
             else:
                 seen.add(key)
-                reading.runs.append(Run.of(source.name, source.page, setups[digest], plain))
+                reading.runs.append(Run.of(source.text, source.page, setups[digest], plain))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
