@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.model import tables
 from harness.model.analysis import Analysis
-from harness.model.decide import DO_NOT_USE, Decision
+from harness.model.decide import COMPILED, DO_NOT_USE, Decision
 from harness.report.bars import Bar, Bars
 
 REST = "(difference)"
@@ -39,4 +39,5 @@ def _after(analysis: Analysis, before: Bar) -> Iterator[Bar]:
 
 
 def _text(decision: Decision) -> str:
-    return f"{decision.decision}: {tables.gain(decision.measured)}, predicted {tables.gain(decision.predicted)}"
+    within = "in the compiled model, " if decision.base == COMPILED else ""
+    return f"{within}{decision.decision}: {tables.gain(decision.measured)}, predicted {tables.gain(decision.predicted)}"

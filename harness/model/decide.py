@@ -34,6 +34,7 @@ class Decision:
     reason: str
     seconds: float | None = None  # a step's, with the replacement
     saved: Mapping[str, float] = field(default_factory=dict)  # predicted seconds, by group
+    base: str = ""  # the variant of the whole model that it was compared with
 
 
 def decide(
@@ -56,7 +57,7 @@ def decide(
         reason += f"; it first differs at {differs}"
     seconds = None if entry.latency is None else entry.latency.value
     measured = entry.host.speedup
-    return Decision(replacement, group, predicted, measured, status, decision, reason, seconds, saved or {})
+    return Decision(replacement, group, predicted, measured, status, decision, reason, seconds, saved or {}, base.name)
 
 
 def agreed(decisions: Sequence[Decision]) -> Decision:
