@@ -6,6 +6,7 @@ and the instance that multiprocessing shares cannot be restarted with others.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -85,7 +86,7 @@ def leave() -> None:
 
 
 def stop() -> None:
-    """Ends all servers, to free the memory of an imported torch; they end with this process in any case."""
+    """Ends all servers, to free the memory of an imported torch; at the latest when this process ends."""
     _make_room(0)
 
 
@@ -95,9 +96,15 @@ def _make_room(count: int) -> None:
 
 
 def _end(server: _Server) -> None:
+    """Ends it at once: it has nothing to lose, and an orderly shutdown of torch takes a second."""
     _servers.remove(server)
+    with contextlib.suppress(AttributeError, TypeError, OSError):
+        os.kill(server.server._forkserver_pid, signal.SIGKILL)
     with contextlib.suppress(AttributeError, OSError):
         server.server._stop()
+
+
+atexit.register(stop)
 
 
 @contextlib.contextmanager
