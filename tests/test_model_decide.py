@@ -171,6 +171,8 @@ def test_a_gain_that_is_not_the_predicted_one_is_told() -> None:
     found = decided(comparison({"as_is": 1e-2, "new": 8e-3}), (1.05, 1.04, 1.06))
     assert found.decision == USE
     assert "more of a gain than predicted" in found.reason
+    unknown = decided(comparison({"as_is": 1e-2, "new": 8e-3}), (100.0, 1.1, 100.0))
+    assert unknown.reason.endswith("in place of 10.00 ms")
 
 
 def test_where_neither_model_is_clearly_faster_it_has_to_gain_in_both() -> None:

@@ -122,8 +122,10 @@ def _reason(predicted: Interval | None, entry: Entry, base: Entry, alone: Sequen
         gain = formatting.times_factor(min(ratio.value for ratio in faster))
         why = cause(entry, base) or "nothing that was seen says why"
         return f"{steps}, although a call alone is {gain} as fast as it is now: {why}"
-    if predicted is None or (measured.low <= predicted.high and predicted.low <= measured.high):
-        return steps + (", as predicted" if predicted is not None else "")
+    if predicted is None or formatting.vague(predicted.value, predicted.low, predicted.high):
+        return steps
+    if measured.low <= predicted.high and predicted.low <= measured.high:
+        return f"{steps}, as predicted"
     less = "less" if measured.value < predicted.value else "more"
     why = cause(entry, base) or "nothing that was seen says why"
     return f"{steps}, {less} of a gain than predicted: {why}"
