@@ -1,4 +1,4 @@
-"""checkpoint: what is needed backward is computed once more."""
+"""Honest: what is needed backward is computed once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""inference mode: entered within the call, where no gradients are wanted."""
+"""Honest: entered within the call, where no gradients are wanted."""
 
 from __future__ import annotations
 

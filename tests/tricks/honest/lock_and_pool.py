@@ -1,4 +1,4 @@
-"""threads, lock: a pool that is kept between calls, and handed to one call at a time."""
+"""Honest: a pool that is kept between calls, and handed to one call at a time."""
 
 from __future__ import annotations
 
