@@ -64,7 +64,9 @@ class FreshContents:
             tries = self._tries(subject, fresh.calls(size))
             if first:  # its caches explain the others'
                 seen = list(islice(tries, EXPLAINING))
-                explained = fresh.typical(seen) if seen else explained
+                if not seen:
+                    break
+                explained = fresh.typical(seen)
                 continue
             persistent = fresh.persistent(tries, explained)
             if persistent is not None:
@@ -72,7 +74,10 @@ class FreshContents:
         self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
 
     def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
-        """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails."""
+        """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails.
+
+        Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
+        """
         call = subject.timed()
         since, call_s = perf_counter(), self._sampler.blocks[subject.name].call_s
         for number in range(fresh.TRIES):
@@ -86,12 +91,15 @@ class FreshContents:
             take: Callable[[Any], None] = partial(self._keep, subject.name) if compared else lambda outputs: None
             grad = self._task.case.mode != "forward"
             with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
-                block = self._sampler.blocks[subject.name]
+                block, waiting = self._sampler.blocks[subject.name], self._sampler.delay.seconds
+                start, waited = perf_counter(), waiting()
                 seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, take)
+                waited, elapsed = waiting() - waited, perf_counter() - start
             if turn.failed:
                 return
             call_s = max(call_s, seen.first_s)
-            yield seen
+            if waited <= fresh.WAITED * elapsed:
+                yield seen
 
     def _keep(self, name: str, outputs: Any) -> None:
         """Keeps the outputs of the first call, whose contents are those of the hidden seed."""

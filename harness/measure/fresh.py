@@ -23,6 +23,7 @@ EXCESS_S = 1e-6  # of a call: less may be the clock's, or that of code which has
 SEEN = 1.3  # times as long as the same calls again
 USUAL = 2.0  # times as long as in a block
 EXPLAINED = 2.0  # times what caches cost a call of the baseline
+WAITED = 0.05  # of a try's time: one that waited longer for a core tells nothing
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class Sampler:
         self._turn = turn
         self._random = random.Random(seed)
         self._flush = _flusher(device) if cache == "cold" else None
-        self._delay = RunDelay()
+        self.delay = RunDelay()
         self._calls: dict[str, Callable[[], object]] = {}
         self.done = 0  # rounds that are recorded
         self.call_seconds = dict(call_seconds)  # of the fastest block of each, as far as is known
@@ -201,7 +201,7 @@ class Sampler:
     def _time(self, name: str) -> Sample:
         """A sample of one block."""
         call, block = self._calls[name], self.blocks[name]
-        clock, elapsed, waiting, made = perf_counter, self._elapsed(), self._delay.seconds, Sample  # before any call
+        clock, elapsed, waiting, made = perf_counter, self._elapsed(), self.delay.seconds, Sample  # before any call
         speed = yardstick()
         waited = waiting()
         start = clock()
@@ -240,10 +240,10 @@ class Sampler:
         """Seconds of so many calls, the fastest of two or more: those that were held up would say too much."""
         fastest, timed = float("inf"), self._elapsed()
         for probe in range(MAX_PROBES):
-            waited = self._delay.seconds()
+            waited = self.delay.seconds()
             elapsed = timed(repeat(call, number))
             fastest = min(fastest, elapsed)
-            held_up = self._delay.seconds() - waited > elapsed / 2
+            held_up = self.delay.seconds() - waited > elapsed / 2
             if not BLOCK_S / 2 <= elapsed < SLOW_S or (probe and not held_up):
                 break
         return fastest
