@@ -93,11 +93,10 @@ class _Worker:
             self.checking.judge(self.subjects, contents=self.task.several)
             self._put_back("op.reference")
         turn = partial(self.turns.turn, step=LATENCY, grad=self.case.mode != "forward")
-        sampler = Sampler(self._timed(), self.device, self.settings.latency.cache, self.seed, turn, self.call_seconds)
-        self.turns.state.guard(sampler)
-        self.sampler = sampler
-        self.slices = TimeSlices(sampler, self.send)
         latency = self.settings.latency
+        self.sampler = Sampler(self._timed(), self.device, latency.cache, self.seed, turn, self.call_seconds)
+        self.turns.state.guard(self.sampler)
+        self.slices = TimeSlices(self.sampler, self.send)
         limit = self.task.share * latency.seconds / latency.processes
         rounds = self.slices.warm(limit, self.task.settling_s, self.turns.state.hold)
         self.turns.forget_compiles()
@@ -272,8 +271,7 @@ class _Worker:
                 self.send(Status(name, DEGRADED, limit))
             elif self.turns.watch.blind and self.operation.variant(name).compile is not None:
                 with self.turns.turn(name, LATENCY, grad=self.case.mode != "forward"):
-                    reason = self.turns.watch.confirm(self.subjects[name].timed())
-                    if reason:
+                    if reason := self.turns.watch.confirm(self.subjects[name].timed()):
                         self.send(Status(name, DEGRADED, reason))
             elif count:
                 why = "; ".join(self.turns.watch.recompile_reasons()) or "Dynamo gave no reason"
