@@ -74,21 +74,23 @@ def test_the_control_separates_a_change_from_the_machines() -> None:
             }
         )
 
-    found = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), NAMES, floor=0.05, confidence=0.99)
+    found = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), dict.fromkeys(NAMES, 0.05), confidence=0.99)
     assert (found["fused"].verdict, found["fused"].control) == ("slower", "naive")
     assert found["fused"].relative is not None
     assert found["fused"].relative.value == pytest.approx(1.2, rel=0.02)
     assert found["fused"].minimum == pytest.approx(1.2, rel=0.02)
     assert found["naive"].verdict in ("same", "unclear")
-    machine = change.changes(case(0, 1.0, 1.0), case(1, 1.4, 1.0), NAMES, floor=0.05, confidence=0.99)
+    machine = change.changes(case(0, 1.0, 1.0), case(1, 1.4, 1.0), dict.fromkeys(NAMES, 0.05), confidence=0.99)
     assert {row.verdict for row in machine.values()} == {"unclear"}
+    wide = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), {"naive": 0.05, "fused": 0.3}, confidence=0.99)
+    assert wide["fused"].verdict == "same"  # below the noise floor of its own environment
 
 
 def test_one_process_claims_nothing() -> None:
     rng = np.random.default_rng(0)
     old, new = (Samples({name: run(rng, 1, slower=slower) for name in NAMES}) for slower in (1.0, 3.0))
     for absolute in (False, True):
-        found = change.changes(old, new, NAMES, floor=0.05, confidence=0.99, absolute=absolute)["fused"]
+        found = change.changes(old, new, dict.fromkeys(NAMES, 0.05), confidence=0.99, absolute=absolute)["fused"]
         assert (found.verdict, found.typical) == ("unclear", None)
         assert "fewer than 2 processes" in (found.reason or "")
 
@@ -101,9 +103,9 @@ def test_nothing_is_claimed_of_a_variant_that_lacked_cores() -> None:
         conditions = {"naive": QUIET, "fused": condition}
         return Samples(seconds, {name: [np.full(12, value)] * 8 for name, value in conditions.items()})
 
-    given = change.changes(case(1.0, QUIET), case(4.0, QUIET), NAMES, floor=0.05, confidence=0.99)
+    given = change.changes(case(1.0, QUIET), case(4.0, QUIET), dict.fromkeys(NAMES, 0.05), confidence=0.99)
     assert given["fused"].verdict == "slower"
     for old, new, side in ((STARVED, QUIET, "OLD"), (QUIET, STARVED, "NEW")):
-        lacked = change.changes(case(1.0, old), case(4.0, new), NAMES, floor=0.05, confidence=0.99)
+        lacked = change.changes(case(1.0, old), case(4.0, new), dict.fromkeys(NAMES, 0.05), confidence=0.99)
         assert lacked["fused"].verdict == "unclear"
         assert lacked["fused"].reason == f"in {side} its threads lacked the cores that they use"

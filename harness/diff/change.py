@@ -21,7 +21,7 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,18 +47,18 @@ class Change:
 
 
 def changes(
-    old: Samples, new: Samples, names: Sequence[str], floor: float, confidence: float, absolute: bool = False
+    old: Samples, new: Samples, floors: Mapping[str, float], confidence: float, absolute: bool = False
 ) -> dict[str, Change]:
-    """The change of each of these variants, of which both runs of a case have samples.
+    """The change of each of some variants, of which both runs of a case have samples.
 
-    No change below `floor`, a relative difference, is claimed. With `absolute` the typical time is judged as it
-    is, without a control: for machines whose speed is known to be fixed.
+    No change below a variant's floor, a relative difference, is claimed of it. With `absolute` the typical time is
+    judged as it is, without a control: for machines whose speed is known to be fixed.
     """
-    minima = {name: minimum_ratio(old.of(name), new.of(name)) for name in names}
+    minima = {name: minimum_ratio(old.of(name), new.of(name)) for name in floors}
     sides = {"OLD": old, "NEW": new}
-    starved = {name: side for side, run in sides.items() for name in names if run.condition(name) == STARVED}
+    starved = {name: side for side, run in sides.items() for name in floors if run.condition(name) == STARVED}
     result = {}
-    for name in names:
+    for name, floor in floors.items():
         typical = ratio(old.of(name), new.of(name), confidence)
         others = {other: minimum for other, minimum in minima.items() if other not in starved and other != name}
         control, relative = _control(name, old, new, minima[name], others, floor, confidence)

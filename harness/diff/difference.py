@@ -118,11 +118,17 @@ def _case(one: Pair, settings: Settings, confidence: float) -> CaseDifference:
         if one.old and one.new and (names or metric == LATENCY):
             before, after = one.old.clocks[metric], one.new.clocks[metric]
             min_changes[metric] = max(settings.threshold, before.noise_floor, after.noise_floor)
-            found = changes(before.samples, after.samples, names, min_changes[metric], confidence, settings.absolute)
+            floors = {name: max(settings.threshold, *_noise_floors(one, name, metric)) for name in names}
+            found = changes(before.samples, after.samples, floors, confidence, settings.absolute)
             for name, change in found.items():
                 changed[name][metric] = change
     variants = [VariantDifference(name, old.get(name), new.get(name), changed[name]) for name in changed]
     return CaseDifference(one, min_changes, variants)
+
+
+def _noise_floors(one: Pair, name: str, metric: str) -> list[float]:
+    """That of a variant's environment in each of the two runs."""
+    return [run.variants[name].times[metric].noise_floor for run in (one.old, one.new) if run]
 
 
 def _comparable(one: Pair, metric: str) -> Sequence[str]:

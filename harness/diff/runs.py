@@ -33,6 +33,7 @@ class Times:
     typical_us: float | None
     processes: int
     right: bool  # whether they measure the variant
+    noise_floor: float  # relative: of its environment
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ def _times(timing: Timing) -> Times:
         typical_us=timing.typical.value * 1e6 if timing.typical else None,
         processes=len(timing.processes),
         right=right and bool(timing.processes),
+        noise_floor=timing.noise_floor or timing.clock.comparison.settings.min_effect,
     )
 
 
