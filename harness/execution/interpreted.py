@@ -17,6 +17,8 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from harness.execution import token
+
 OLDEST = (3, 10)
 MOST_BYTES = 1 << 20  # of a request
 
@@ -65,15 +67,17 @@ def _watch(descriptors: list[int], folder: str, path: list[str], arguments: dict
 
 def _run(pipe: Connection, alive: int, turn: memoryview, arguments: dict[str, Any]) -> None:
     """Runs the measuring process, or tells what this interpreter lacks for it."""
+    task = pipe.recv_bytes()
     try:
         if sys.version_info < OLDEST:
             raise ImportError(f"Python {sys.version.split()[0]}, where the harness needs 3.10 or later")
         from harness.execution.process import entry
     except BaseException as error:
         traceback.print_exc()
-        pipe.send_bytes(json.dumps(["Broken", {"line": f"{type(error).__name__}: {error}"}]).encode())
+        line = json.dumps(["Broken", {"line": f"{type(error).__name__}: {error}"}])
+        pipe.send_bytes(token.of(task) + line.encode())
     else:
-        entry(task=pipe.recv_bytes(), pipe=pipe, turn=turn, parent=alive, **arguments)
+        entry(task=task, pipe=pipe, turn=turn, parent=alive, **arguments)
 
 
 if __name__ == "__main__":

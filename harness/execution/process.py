@@ -12,7 +12,6 @@ import gc
 import multiprocessing
 import os
 import pkgutil
-import secrets
 import signal
 import sys
 import threading
@@ -30,7 +29,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
-from harness.execution import fork_server, interpreter
+from harness.execution import fork_server, interpreter, token
 from harness.execution.environment import applied, worker_environment
 from harness.execution.messages import Broken, Died, Done, Forged, Message, Spoilt, Usage, from_json, to_json
 
@@ -39,7 +38,6 @@ Started = tuple[
     Any, connection.Connection, Any
 ]  # a process; our end of its pipe; whose turn it is, and a count of turns
 
-TOKEN = 16  # bytes, by which a process's messages are known from those that a variant writes into its pipe
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
 
 
@@ -67,7 +65,7 @@ class Process:
         self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_importable(), **worker_environment(worker.env, devices)}
-        self._token = secrets.token_bytes(TOKEN)
+        self._token = token.new()
         arguments = target, self._token + cloudpickle.dumps(task), self._names, str(log)
         self._process: Any
         if python is None:
@@ -92,7 +90,7 @@ class Process:
                     line = self._connection.recv_bytes()
                     since = time.monotonic()
                     genuine = line.startswith(self._token)
-                    message = from_json(line[TOKEN:]) if genuine else Forged()
+                    message = from_json(token.content(line)) if genuine else Forged()
                     yield message
                     if isinstance(message, until | Done | Spoilt | Usage | Broken):
                         return
@@ -170,7 +168,7 @@ def entry(
     fork_server.leave()
 
     def send(message: Message) -> None:
-        pipe.send_bytes(task[:TOKEN] + to_json(message))
+        pipe.send_bytes(token.of(task) + to_json(message))
 
     def receive() -> Message:
         return from_json(pipe.recv_bytes())
@@ -181,7 +179,7 @@ def entry(
 
     try:
         run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
-        content = cloudpickle.loads(task[TOKEN:])
+        content = cloudpickle.loads(token.content(task))
         gc.freeze()  # imported objects are never garbage, and need not be scanned
         gc.enable()  # it is off in the server
         run(content, send, set_turn, receive)
