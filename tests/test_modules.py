@@ -233,6 +233,40 @@ def test_buffers_that_calls_change_are_put_back_and_compared(mode: str) -> None:
     wrong(case(Counted, Counted, mode, track=False), "buffer norm.running_mean after the call: differs")
 
 
+class Moving(nn.Module):
+    """Divides by a magnitude that moves from call to call, as what spectral_norm keeps does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("size", torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.size.mul_(0.9).add_(0.1 * x.detach().abs().mean())
+        return x / self.size
+
+
+class Lapsing(Moving):
+    """Gives something else once it was called often, which it counts in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return torch.where(self.calls > 20, 0, super().forward(x))
+
+
+def test_what_moves_from_call_to_call_does_so_in_the_reference() -> None:
+    """The first of many calls with contents of its own is one of those that are timed, when buffers have moved on."""
+    found = compare(
+        variants={"moving": Moving(), "lapsing": Lapsing()}, inputs=(torch.randn(4, HIDDEN),), overrides=[*BRIEF]
+    )
+    rows = found.table.set_index("variant")
+    assert list(rows["status"]) == ["ok", "wrong"]
+    assert rows["reason"]["lapsing"].startswith("wrong for new contents of its inputs")
+
+
 class Growing(nn.Module):
     """Keeps what is no buffer from call to call."""
 

@@ -6,7 +6,9 @@ The reference's values are never in the process while a variant runs there: its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -19,11 +21,21 @@ from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
 from harness.measure.contents import figures
 from harness.measure.host_work import HostWork
-from harness.measure.outputs import Label, Outputs
+from harness.measure.outputs import BUFFER, Label, Outputs
 from harness.measure.subject import Subject
-from harness.measure.tensors import dtypes
+from harness.measure.tensors import dtypes, unseal
 from harness.measure.validity import Given, Seen, judge, observe, remembered
 from harness.results.measurement import DEGRADED, WRONG
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a variant gave for contents of the hidden seed."""
+
+    variant: str
+    outputs: Outputs  # sealed
+    labels: Sequence[Label]
+    buffers: Mapping[str, Any]  # those of a module before the call, sealed, if others had changed them
 
 
 class Checking:
@@ -38,7 +50,7 @@ class Checking:
         self._send = send
         self._work: Mapping[str, float] | None = None
         self._seen: dict[str, Seen] = {}
-        self._kept: list[tuple[str, Outputs, Sequence[Label]]] = []
+        self._kept: list[_Kept] = []
         self._unchecked: set[str] = set()  # not checked a second time: random, or wrong already
 
     def declared(self, variants: Sequence[str]) -> None:
@@ -102,9 +114,12 @@ class Checking:
         subject.refresh(self._data.inputs(seed))
         self.keep(subject.name, self._called(subject), subject.labels)
 
-    def keep(self, name: str, given: Given, labels: Sequence[Label]) -> None:
-        """Keeps a variant's outputs for contents of the hidden seed."""
-        self._kept.append((name, given.sealed, labels))
+    def keep(self, name: str, given: Given, labels: Sequence[Label], buffers: Mapping[str, Any] | None = None) -> None:
+        """Keeps a variant's outputs for contents of the hidden seed.
+
+        `buffers` are those of a module, sealed, that earlier calls have left as they were before this one.
+        """
+        self._kept.append(_Kept(name, given.sealed, labels, buffers or {}))
 
     def compare_kept(self, seed: int) -> None:
         """Compares what was kept with the reference, which is evaluated now."""
@@ -112,10 +127,16 @@ class Checking:
             return
         with self._turns.key("op.reference"):
             expected = self._data.expected(seed)
-        for name, outputs, labels in self._kept:
-            reason = None if name in self._unchecked else remembered(outputs, expected, labels)
+        moving = {label.name for label in expected.labels if label.kind == BUFFER}  # from call to call
+        for kept in self._kept:
+            reason = None if kept.variant in self._unchecked else remembered(kept.outputs, expected, kept.labels)
+            buffers = {name: unseal(value) for name, value in kept.buffers.items() if name in moving}
+            if reason and buffers:
+                with self._turns.key("op.reference"):
+                    later = self._data.expected_from(seed, buffers)
+                reason = remembered(kept.outputs, later, kept.labels)
             if reason:
-                self._send(Status(name, WRONG, reason))
+                self._send(Status(kept.variant, WRONG, reason))
         self._kept.clear()
         self._data.forget_expected()
 

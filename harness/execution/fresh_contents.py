@@ -19,7 +19,7 @@ from harness.measure.fresh import Slowdown
 from harness.measure.latency import SLOW_S, Sampler, no_garbage_collection
 from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
-from harness.measure.tensors import memories
+from harness.measure.tensors import memories, seal
 from harness.measure.trees import dotted, flatten, walk
 from harness.measure.validity import Given
 from harness.results.measurement import DEGRADED
@@ -88,12 +88,14 @@ class FreshContents:
             others = [subject.on(self._data.inputs(seed), seed) for seed in self._seeds[number]]
             unseen = [other.timed() for other in others]
             compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
-            take: Callable[[Any], None] = partial(self._keep, subject.name) if compared else lambda outputs: None
+            buffers: dict[str, Any] = {}
+            look: Callable[[], None] = partial(_look, subject, buffers) if compared else _nothing
+            take: Callable[[Any], None] = partial(self._keep, subject.name, buffers) if compared else _nothing
             grad = self._task.case.mode != "forward"
             with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
                 block, waiting = self._sampler.blocks[subject.name], self._sampler.delay.seconds
                 start, waited = perf_counter(), waiting()
-                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, take)
+                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, look, take)
                 waited, elapsed = waiting() - waited, perf_counter() - start
             if turn.failed:
                 return
@@ -101,10 +103,20 @@ class FreshContents:
             if waited <= fresh.WAITED * elapsed:
                 yield seen
 
-    def _keep(self, name: str, outputs: Any) -> None:
+    def _keep(self, name: str, buffers: dict[str, Any], outputs: Any) -> None:
         """Keeps the outputs of the first call, whose contents are those of the hidden seed."""
         labels = [Label(OUTPUT, dotted(path)) for path, _ in walk(outputs)]
-        self._checking.keep(name, Given(flatten(outputs)), labels)
+        self._checking.keep(name, Given(flatten(outputs)), labels, buffers)
+
+
+def _look(subject: Subject, buffers: dict[str, Any]) -> None:
+    """Notes the buffers of a module, which the calls so far may have changed."""
+    if subject.state is not None:
+        buffers.update((name, seal(value)) for name, value in subject.state.buffers() if value is not None)
+
+
+def _nothing(*_: Any) -> None:
+    """Where nothing is kept."""
 
 
 def _size(data: CaseData, seed: int) -> int:

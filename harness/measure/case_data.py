@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 
@@ -61,24 +61,38 @@ class CaseData:
         Raises UsageError if the reference raises, or returns what cannot be compared.
         """
         if seed not in self._expected:
-            case = self._case
-            inputs = self.inputs(seed)
-            where = f"op.reference={describe(resolve(self._operation.right, 'op.reference'))}"
-            try:
-                bound = bind_reference(case, inputs)
-                self._expected[seed] = expect(
-                    bound.function, inputs, case.mode, self._dtype, case.seed, self._operation.tolerance, bound.state
-                )
-            except UsageError:
-                raise
-            except (NotComparableError, ModuleError) as error:
-                raise UsageError(f"{where}: {error}") from error
-            except Exception as error:
-                raise UsageError(f"{where}: raised {type(error).__name__}: {one_line(error)}") from error
-            self.warnings += [f"{where}: {note}" for note in bound.notes]
+            self._expected[seed], notes = self._evaluated(seed, {})
+            self.warnings += [f"{self._where}: {note}" for note in notes]
             for what in self._expected[seed].opaque.values():
-                self.warnings.append(f"{where}: {what}, which is not compared")
+                self.warnings.append(f"{self._where}: {what}, which is not compared")
         return self._expected[seed]
+
+    def expected_from(self, seed: int, buffers: Mapping[str, torch.Tensor]) -> Expected:
+        """The same of a module some calls later, when its buffers have these values; it is not kept."""
+        return self._evaluated(seed, buffers)[0]
+
+    @property
+    def _where(self) -> str:
+        return f"op.reference={describe(resolve(self._operation.right, 'op.reference'))}"
+
+    def _evaluated(self, seed: int, buffers: Mapping[str, torch.Tensor]) -> tuple[Expected, Sequence[str]]:
+        """What the reference gives, and what is to be said of it."""
+        case = self._case
+        inputs = self.inputs(seed)
+        try:
+            bound = bind_reference(case, inputs)
+            if bound.state is not None:
+                bound.state.begin_with(buffers)
+            expected = expect(
+                bound.function, inputs, case.mode, self._dtype, case.seed, self._operation.tolerance, bound.state
+            )
+        except UsageError:
+            raise
+        except (NotComparableError, ModuleError) as error:
+            raise UsageError(f"{self._where}: {error}") from error
+        except Exception as error:
+            raise UsageError(f"{self._where}: raised {type(error).__name__}: {one_line(error)}") from error
+        return expected, bound.notes
 
     def forget_expected(self) -> None:
         """Drops what the reference gave: it must not be in the process while a variant runs."""

@@ -64,17 +64,19 @@ def slowdown(
     block: Block,
     unseen: Sequence[Callable[[], Any]],
     synchronize: Callable[[], None],
+    look: Callable[[], None],
     take: Callable[[Any], None],
 ) -> Slowdown:
     """Times a block of `call`, then each of the `unseen` calls, and these once more if they took longer.
 
-    `take` is given what the first of them returned, as soon as they are timed.
+    `look` is called before the first of them, and `take` with what that returned, as soon as they are timed.
     """
     elapsed = timer(synchronize)
     kept: list[Any] = []
     for _ in range(block.unrecorded):
         call()
     usual = elapsed(repeat(call, block.calls)) / block.calls
+    look()
     first = elapsed(unseen, kept) / len(unseen)
     take(kept[0])
     again = first if first <= max(SEEN * usual, usual + EXCESS_S) else elapsed(unseen, kept) / len(unseen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -135,6 +135,13 @@ class State:
                 setattr(owner, key, buffer)
             if not same(buffer, before):
                 buffer.data.copy_(before)
+
+    def begin_with(self, values: Mapping[str, torch.Tensor]) -> None:
+        """Takes these values, by the names of buffers, for what they were at first."""
+        for name, _, _, buffer, before in self._buffers:
+            if name in values and _same_shape(buffer, values[name]):
+                for kept in (buffer, before):
+                    kept.data.copy_(values[name])
 
     def buffers(self) -> Iterator[tuple[str, Any]]:
         """Copies of the buffers as they are now, by name."""
