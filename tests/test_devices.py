@@ -179,6 +179,7 @@ def test_it_is_locked_by_its_own_name(stranger: Path) -> None:
     assert "another run is measuring on the fourth now" in refused.error
 
 
+@pytest.mark.slow  # test_neuron refuses as well
 def test_what_spoils_it_is_refused(stranger: Path) -> None:
     refused = run(*ON_FOURTH, "variants=[naive]", *QUICK, cwd=stranger, FOURTH_SLOW="1")
     assert refused.status == 2

@@ -141,6 +141,7 @@ def test_a_variants_own_environment_completes_that_of_all() -> None:
     }
 
 
+@pytest.mark.slow  # test_a_fault_of_an_environment_fails_its_rows tells it of messages
 def test_what_fails_in_one_environment_stands_in_the_others(tmp_path: Path) -> None:
     """A variant that raises, and one that ends its process."""
     (tmp_path / "mine.py").write_text(MINE)
@@ -303,6 +304,7 @@ def test_an_environment_says_what_is_of_it_alone() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow  # test_diff tells settings that differ
 def test_runs_under_other_environments_are_told_apart(several: Ran, tmp_path: Path) -> None:
     before = several.folder
     again = in_process(*JOB, "variants=[naive]", "environments={one: {threads: 2}}", cwd=tmp_path)

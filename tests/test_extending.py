@@ -109,6 +109,7 @@ def test_the_list_refuses_in_one_line(capsys: pytest.CaptureFixture[str], argume
 # Its author's errors
 
 
+@pytest.mark.slow  # others that end the process are named in test_errors
 def test_a_module_that_parses_arguments_when_it_is_imported_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

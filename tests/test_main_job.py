@@ -101,6 +101,7 @@ def test_tables_go_to_stdout_and_nothing_else_does(main_job: Ran) -> None:
     assert "| Variant | Latency | Speedup |" in markdown
 
 
+@pytest.mark.slow  # the commands of the documentation do the same
 def test_dims_dtype_and_an_outside_variant(tmp_path: Path) -> None:
     (tmp_path / "my_package.py").write_text(
         "import torch\n"

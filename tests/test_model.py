@@ -199,6 +199,7 @@ def test_what_does_not_fit_in_float64_is_checked_layer_by_layer(tmp_path: Path) 
     assert "GiB to be checked in float64, of which" in ran.err
 
 
+@pytest.mark.slow  # test_neuron has cases there
 def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:
     """The fused norm's one execution takes 403.3 µs there, any other operator's 390."""
     shutil.copy(model_zoo.__file__, tmp_path)

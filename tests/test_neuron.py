@@ -274,6 +274,7 @@ def test_missing_device_time_is_empty_and_explained(
     assert "engine activity is not known" in ran.err, "neuron-explorer that fails costs no more than its columns"
 
 
+@pytest.mark.slow  # test_neuron_compiles has graphs that fail
 def test_a_silent_fallback_degrades_its_own_row_alone(tmp_path: Path) -> None:
     """naive falls back; the fused variant, measured before and after it, does not. neuron-explorer hangs meanwhile."""
     (tmp_path / "moved.py").write_text(

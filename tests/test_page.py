@@ -101,6 +101,7 @@ def test_paper_shows_the_configuration(opened: Any, run_page: Path) -> None:
     assert page.pdf().startswith(b"%PDF")
 
 
+@pytest.mark.slow  # shorter tables are tried beside it
 def test_of_ten_thousand_rows_those_that_are_asked_for_are_shown(opened: Any, sweep_page: Path) -> None:
     page = opened(sweep_page)
     rows = page.locator("#comparison tbody tr")

@@ -217,6 +217,7 @@ def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
     assert sweep.status == 1
 
 
+@pytest.mark.slow  # test_report makes that of a run again
 def test_the_report_is_made_again_from_what_is_there(copy: Path) -> None:
     for path in (copy / "sweep.csv", copy / "report.html", copy / "000-softmax-rows_4" / "comparison.csv"):
         path.unlink()
