@@ -384,7 +384,11 @@ def test_what_the_doctor_calls_unfit_is_measured_where_that_is_asked_for(spoilt:
             ["NEURON_RT_INSPECT_ENABLE=1", "unset it", "doctor=warn"],
             marks=pytest.mark.slow,
         ),
-        ({"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"}, ["FALLBACK_EXECUTION=0", "run eagerly", "unset it"]),
+        pytest.param(
+            {"TORCH_NEURONX_DISABLE_FALLBACK_EXECUTION": "0"},
+            ["FALLBACK_EXECUTION=0", "run eagerly", "unset it"],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["absent", "busy", "broken", "unfit", "eager graphs"],
 )

@@ -93,6 +93,7 @@ def test_names_are_drawn_as_they_are(main_job: Ran, tmp_path: Path) -> None:
         assert synthetic_results.AWKWARD in texts.replace("&lt;", "<").replace("&gt;", ">")
 
 
+@pytest.mark.slow  # other charts are compared with what they should show
 def test_equal_results_make_equal_charts(main_job: Ran, tmp_path: Path) -> None:
     for name in ("one", "other"):
         shutil.copytree(main_job.folder / "traces", tmp_path / name / "traces")

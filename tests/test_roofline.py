@@ -150,6 +150,7 @@ def test_the_peaks_of_this_machine_are_measured_in_a_process_of_their_own(main_j
     assert found["bytes_per_s"] <= max(kept), "a later run may have seen a higher one"
 
 
+@pytest.mark.slow  # test_more_than_the_machine_can_do_is_a_warning has shares
 def test_a_variant_s_share_of_the_bound(tmp_path: Path) -> None:
     known = ["roofline.flops_per_s=1e12", "roofline.bytes_per_s=1e9", "variants=[naive,fused]"]
     found = compare("rmsnorm", dtype="float32", overrides=[*BRIEF, *known], folder=tmp_path)

@@ -129,6 +129,7 @@ def test_a_wrong_baseline_is_the_one_whose_turn(tmp_path: Path) -> None:
     assert ran.rows["fused"]["speedup"] == ""
 
 
+@pytest.mark.slow  # tampering variants stand before honest ones above
 def test_the_order_of_variants_does_not_matter(tmp_path: Path) -> None:
     """One that zeroes its input, listed before and after the baseline."""
     (tmp_path / "conf" / "op").mkdir(parents=True)
