@@ -16,7 +16,7 @@ from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
 from harness.measure.fresh import Slowdown
-from harness.measure.latency import SLOW_S, Sampler, no_garbage_collection
+from harness.measure.latency import SLOW_S, Block, Sampler, no_garbage_collection
 from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
 from harness.measure.tensors import memories, seal
@@ -57,11 +57,11 @@ class FreshContents:
         explained = Slowdown(0.0, 0.0, 0.0)
         self._seeds.append([hidden_seed, *(secrets.randbits(62) for _ in range(fresh.calls(size) - 1))])
         for subject in subjects:
-            block = self._sampler.blocks.get(subject.name)
+            block = self._sampler.warm_block(subject.name)
             if block is None or block.call_s >= SLOW_S:
                 continue
             first = subject.name == self._task.case.baseline.name
-            tries = self._tries(subject, fresh.calls(size))
+            tries = self._tries(subject, block, fresh.calls(size))
             if first:  # its caches explain the others'
                 seen = list(islice(tries, EXPLAINING))
                 if not seen:
@@ -73,13 +73,13 @@ class FreshContents:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
         self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
 
-    def _tries(self, subject: Subject, calls: int) -> Iterator[Slowdown]:
+    def _tries(self, subject: Subject, block: Block, calls: int) -> Iterator[Slowdown]:
         """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails.
 
         Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
         """
         call = subject.timed()
-        since, call_s = perf_counter(), self._sampler.blocks[subject.name].call_s
+        since, call_s = perf_counter(), block.call_s
         for number in range(fresh.TRIES):
             if perf_counter() - since > LIMIT_S + LIMIT_CALLS * call_s:
                 return
@@ -93,7 +93,7 @@ class FreshContents:
             take: Callable[[Any], None] = partial(self._keep, subject.name, buffers) if compared else _nothing
             grad = self._task.case.mode != "forward"
             with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
-                block, waiting = self._sampler.blocks[subject.name], self._sampler.delay.seconds
+                waiting = self._sampler.delay.seconds
                 start, waited = perf_counter(), waiting()
                 seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, look, take)
                 waited, elapsed = waiting() - waited, perf_counter() - start

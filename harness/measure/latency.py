@@ -18,9 +18,8 @@ from itertools import repeat
 from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
-import torch
-
 from harness.devices.base import Device
+from harness.measure.flush import Flush
 from harness.measure.run_delay import RunDelay
 from harness.measure.subject import Subject
 from harness.measure.yardstick import yardstick
@@ -104,7 +103,7 @@ class Sampler:
         self._device = device
         self._turn = turn
         self._random = random.Random(seed)
-        self._flush = _flusher(device) if cache == "cold" else None
+        self._flush = Flush(device) if cache == "cold" else None
         self.delay = RunDelay()
         self._calls: dict[str, Callable[[], object]] = {}
         self.done = 0  # rounds that are recorded
@@ -165,23 +164,30 @@ class Sampler:
         """Times one subject for about so many seconds, and tells at once how many its calls took by their samples.
 
         First those of recorded calls, then with unrecorded ones, which are taken to last as long. None if it is not
-        timed, or if a call takes long.
+        timed, or if a call takes long. No cache is emptied: that would take far longer than the calls.
         """
-        block = self.blocks.get(name)
-        if block is None or block.call_s >= SLOW_S:
+        alone = self.warm_block(name)
+        if alone is None or alone.call_s >= SLOW_S:
             tell(None)
             return
         with self._turn(name) as turn, no_garbage_collection():
-            samples = [self._time(name) for _ in range(max(1, round(seconds / max(block.seconds, 1e-9))))]
+            number = max(1, round(seconds / max(alone.seconds, 1e-9)))
+            samples = [self._time(name, alone, flush=None) for _ in range(number)]
             recorded = sum(sample.calls * sample.seconds for sample in samples)
-            tell(recorded, recorded + sum(block.unrecorded * sample.seconds for sample in samples))
+            tell(recorded, recorded + sum(alone.unrecorded * sample.seconds for sample in samples))
         if turn.failed:
             self._leave_out(name)
             tell(None)
 
+    def warm_block(self, name: str) -> Block | None:
+        """How a subject is timed where no cache is emptied; None if it is not timed any more."""
+        timed = self.blocks.get(name)
+        return None if timed is None else block(timed.call_s)
+
     def _round_s(self) -> float:
         """Seconds that a round takes, as far as it is known before."""
-        return sum(block.seconds for block in self.blocks.values())
+        flush_s = 0.0 if self._flush is None else self._flush.seconds
+        return sum(block.seconds + flush_s for block in self.blocks.values())
 
     def _one_round(self) -> list[Sample]:
         samples: list[Sample] = []
@@ -189,7 +195,7 @@ class Sampler:
         self._random.shuffle(names)
         for name in names:
             with self._turn(name) as turn, no_garbage_collection():
-                samples.append(self._time(name))
+                samples.append(self._time(name, self.blocks[name], self._flush))
             if turn.failed:
                 self._leave_out(name)
         return samples
@@ -198,9 +204,9 @@ class Sampler:
         self._calls.pop(name, None)
         self.blocks.pop(name, None)
 
-    def _time(self, name: str) -> Sample:
+    def _time(self, name: str, block: Block, flush: Flush | None) -> Sample:
         """A sample of one block."""
-        call, block = self._calls[name], self.blocks[name]
+        call = self._calls[name]
         clock, elapsed, waiting, made = perf_counter, self._elapsed(), self.delay.seconds, Sample  # before any call
         speed = yardstick()
         waited = waiting()
@@ -209,8 +215,8 @@ class Sampler:
             call()
         held_up = clock() - start > HELD_UP * max(block.seconds, BLOCK_S)
         calls = 1 if held_up else block.calls
-        if self._flush is not None:  # so that the cache holds none of its data; not timed
-            self._flush()
+        if flush is not None:  # so that the cache holds none of its data; not timed
+            flush()
         seconds = elapsed(repeat(call, calls)) / calls
         waited = (waiting() - waited) / calls
         if seconds < FASTER * block.call_s:  # it was taken for slower, on a loud machine
@@ -285,10 +291,3 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _flusher(device: Device) -> Callable[[], object]:
-    """A write over twice the last-level cache."""
-    size = 2 * device.last_level_cache() // 4
-    buffer = torch.zeros(size, dtype=torch.float32, device=device.torch_device())
-    return lambda: buffer.add_(1.0)
