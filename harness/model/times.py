@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -56,12 +56,15 @@ class Profile:
         self.window = window
         self.device = [event for event in events if event.kind == trace.DEVICE and window.start <= event.start < until]
         self.host = [
-            _annotation(event)
+            event
             for event in events
             if event.kind in (trace.OPERATOR, trace.ANNOTATION)
             and window.start <= event.start < window.end
             and event is not window
         ]
+        for event in self.host:
+            if event.name.startswith(OWN_SPANS):  # a cheap annotation is recorded as an operator
+                event.kind = trace.ANNOTATION
         self.self_ns, self.outermost = nesting(self.host)
 
     @classmethod
@@ -99,7 +102,7 @@ class Profile:
         backward = list(self._backward(forward))
         optimizer = [Span(e.start, e.end, e.lane, OPTIMIZER) for e in self.annotations(OPTIMIZER_SPAN)]
         everything = [*spans, *backward, *optimizer]
-        owners = list(_owners(self.host, everything))
+        owners = list(_owners(self.host, everything)) if backward or optimizer else forward
         times = Times()
         for span, own in _own(everything):
             times.host[span.owner] += own
@@ -208,11 +211,6 @@ def _dispatched(profile: Profile, modules: Sequence[Span]) -> dict[int, list[Eve
         if outermost and owner >= 0:
             found[owner].append(event)
     return found
-
-
-def _annotation(event: Event) -> Event:
-    """A span of ours as an annotation, which it is, although a cheap one is recorded as an operator."""
-    return replace(event, kind=trace.ANNOTATION) if event.name.startswith(OWN_SPANS) else event
 
 
 def _owners(events: Sequence[Event], spans: Sequence[Span]) -> Iterator[int]:

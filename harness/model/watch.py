@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.profiler import record_function
 
 from harness.measure import torch_private
-from harness.model.signature import signature, with_values
+from harness.model.signature import likeness, signature, with_values
 from harness.model.step import FUNCTION, MODULE, Call
 from harness.model.times import FUNCTION_SPAN, MODULE_SPAN, WATCHING
 
@@ -94,6 +94,7 @@ class _Watcher(TorchFunctionMode):
         self.seen = Seen([], [])
         self._dtype = dtype
         self._known: dict[str, int] = {}  # positions of signatures by their text
+        self._positions: dict[Any, int] = {}  # and by the likeness of what was given
         self._stack: list[tuple[int, Any, Versions]] = []  # module calls that are open: position and annotation
         self._watching = False  # what is done to see is not seen
         self._configs: dict[int, str] = {}
@@ -139,15 +140,22 @@ class _Watcher(TorchFunctionMode):
             self.seen.calls[position] = replace(self.seen.calls[position], writes=True)
 
     def _add(self, kind: str, function: str, path: str, given: dict[str, Any], config: str) -> int:
-        plain = signature(given, self._dtype)
-        key = repr((function, plain))
-        if key not in self._known:
-            self._known[key] = len(self.seen.signatures)
-            with span(WATCHING):  # the only operators of its own
-                self.seen.signatures.append(with_values(given, plain))
         parent = self._stack[-1][0] if self._stack else -1
-        self.seen.calls.append(Call(kind, function, path, parent, self._known[key], config))
+        self.seen.calls.append(Call(kind, function, path, parent, self._signature(function, given), config))
         return len(self.seen.calls) - 1
+
+    def _signature(self, function: str, given: dict[str, Any]) -> int:
+        """The position of a call's signature, which is made once for all that are alike."""
+        alike = (function, likeness(given))
+        if alike not in self._positions:
+            plain = signature(given, self._dtype)
+            key = repr((function, plain))
+            if key not in self._known:
+                self._known[key] = len(self.seen.signatures)
+                with span(WATCHING):  # the only operators of its own
+                    self.seen.signatures.append(with_values(given, plain))
+            self._positions[alike] = self._known[key]
+        return self._positions[alike]
 
 
 @contextlib.contextmanager
