@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.history import steps
-from harness.history.steps import CLIP, FEWEST, SHORTEST, threshold
+from harness.history.steps import FEWEST, SHORTEST, threshold
 
 TENTH = float(np.log(1.1))
 FLOOR = float(np.log(1.03))
@@ -103,8 +103,20 @@ def test_correlated_runs_need_a_larger_step() -> None:
 
 def test_seeds_hold_every_pair_of_neighbouring_runs() -> None:
     for runs in (8, 37, 100, 1000):
-        for starts, length in steps.seeds(runs):
+        splits = steps.seeds(runs)
+        lengths = splits.end - splits.start
+        assert (np.diff(lengths) >= 0).all() and lengths[-1] == runs
+        for length in np.unique(lengths):
+            starts = np.unique(splits.start[lengths == length])
             assert starts[0] == 0 and starts[-1] + length == runs
-            assert 2 * SHORTEST <= length <= runs
             assert np.diff(starts).max(initial=0) <= length // 2 + 1
-    assert CLIP > 0
+        assert (np.minimum(splits.place - splits.start, splits.end - splits.place) >= SHORTEST).all()
+
+
+def test_the_statistic_is_the_difference_of_means_in_standard_errors() -> None:
+    values = noise(8, 60, 1.0)
+    splits = steps.seeds(60)
+    for start, place, end, statistic in zip(*splits[:3], steps._statistics(values, splits), strict=True):
+        before, after = values[start:place], values[place:end]
+        error = np.sqrt(1 / len(before) + 1 / len(after))
+        assert statistic == pytest.approx(abs(before.mean() - after.mean()) / error)

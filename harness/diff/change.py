@@ -20,12 +20,12 @@ References
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from harness.results import statistics
 from harness.results.samples import STARVED, Samples
@@ -120,7 +120,7 @@ def minimum(groups: Groups, processes: int, samples: int) -> float:
     sums[0] = 1
     for other in others:
         sums[1:] += other * sums[:-1]
-    above = first * sums[-1] / special.comb(len(others), processes - 1)
+    above = first * sums[-1] / math.comb(len(others), processes - 1)
     weights = -np.diff(above, prepend=1.0)
     return float(np.exp(weights @ np.log(values)))
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,26 @@ DECAY = 2**0.5  # of the lengths of intervals
 MOST_CORRELATED = 0.8
 BAI = 11.0  # the 97.5 % quantile of where the largest statistic of a step lies, in units of (deviation / size) ** 2
 NORMAL = 0.6745 * 2**0.5  # median absolute difference of two values of a standard normal distribution
+KEPT = 32  # lengths of series, of which the splits are kept: a megabyte each of a thousand runs
+
+
+class Splits(NamedTuple):
+    """Splits of intervals, those of the shortest first, each array of shape (splits,)."""
+
+    start: np.ndarray  # the first run of the interval
+    place: np.ndarray  # the first run after the split
+    end: np.ndarray  # the first run after the interval
+    share: np.ndarray  # of the interval's runs, before the split
+    scale: np.ndarray  # the standard error of the sum before the split, less its share of the whole sum
+
+    @classmethod
+    def of(cls, starts: np.ndarray, length: int) -> Splits:
+        """All splits of intervals of a length, SHORTEST runs or more on either side."""
+        before = np.arange(SHORTEST, length - SHORTEST + 1)
+        start, count = np.repeat(starts, len(before)), len(starts)
+        scale = np.sqrt(before * (length - before) / length)
+        place = start + np.tile(before, count)
+        return cls(start, place, start + length, np.tile(before / length, count), np.tile(scale, count))
 
 
 def steps(values: np.ndarray, floor: float, correlated: bool = False) -> list[int]:
@@ -87,18 +108,18 @@ def uncertainty(size: float, deviation: float) -> int:
 def largest(values: np.ndarray) -> np.ndarray:
     """The largest statistic of each series; `values` has shape (series, runs). For simulations."""
     units = np.median(np.abs(np.diff(values, axis=-1)), axis=-1, keepdims=True) / NORMAL
-    sums = _sums(_clipped(values, units))
-    intervals = seeds(values.shape[-1])
-    return np.max([_statistics(sums, starts, length).max(axis=(-2, -1)) for starts, length in intervals], axis=0)
+    splits = seeds(values.shape[-1])
+    return np.array([_statistics(each, splits).max() for each in _clipped(values, units)])
 
 
-@lru_cache(maxsize=256)
-def seeds(runs: int) -> tuple[tuple[np.ndarray, int], ...]:
-    """The seeded intervals of a series, the shortest first: the first runs of those of a length, and this length."""
+@lru_cache(maxsize=KEPT)
+def seeds(runs: int) -> Splits:
+    """The splits of the seeded intervals of a series."""
     lengths = [2 * SHORTEST]
     while lengths[-1] < runs:
         lengths.append(min(int(np.ceil(lengths[-1] * DECAY)), runs))
-    return tuple((_starts(runs, length), length) for length in lengths if length <= runs)
+    several = [Splits.of(_starts(runs, length), length) for length in lengths if length <= runs]
+    return Splits(*map(np.concatenate, zip(*several, strict=True)))
 
 
 def _starts(runs: int, length: int) -> np.ndarray:
@@ -119,13 +140,14 @@ def _narrowest(values: np.ndarray, deviation: float, limit: float) -> int | None
     """The step in the shortest interval that has one, of the largest statistic among those of that length."""
     if len(values) < FEWEST:
         return None
-    sums = _sums(_clipped(values, max(deviation, scatter(values))))
-    for starts, length in seeds(len(values)):
-        statistics = _statistics(sums, starts, length)
-        if statistics.max() > limit:
-            interval, split = np.unravel_index(statistics.argmax(), statistics.shape)
-            return int(starts[interval] + SHORTEST + split)
-    return None
+    splits = seeds(len(values))
+    statistics = _statistics(_clipped(values, max(deviation, scatter(values))), splits)
+    above = statistics > limit
+    if not above.any():
+        return None
+    lengths = splits.end - splits.start
+    narrowest = np.flatnonzero(lengths == lengths[above.argmax()])
+    return int(splits.place[narrowest[statistics[narrowest].argmax()]])
 
 
 def _pruned(values: np.ndarray, found: Sequence[int], deviation: float, limit: float, floor: float) -> list[int]:
@@ -158,7 +180,7 @@ def _best(values: np.ndarray, deviation: float) -> tuple[int, float]:
 
 def _split(values: np.ndarray) -> tuple[int, float]:
     """The split of a whole series with the largest statistic, and that."""
-    statistics = _statistics(_sums(values), np.zeros(1, int), len(values))[0]
+    statistics = _statistics(values, Splits.of(np.zeros(1, int), len(values)))
     return SHORTEST + int(statistics.argmax()), float(statistics.max())
 
 
@@ -167,18 +189,8 @@ def _clipped(values: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
     return np.clip((values - np.median(values, axis=-1, keepdims=True)) / deviation, -CLIP, CLIP)
 
 
-def _sums(values: np.ndarray) -> np.ndarray:
-    """Sums of the first 0, 1, 2, … values."""
-    return np.concatenate([np.zeros_like(values[..., :1]), np.cumsum(values, axis=-1)], axis=-1)
-
-
-def _statistics(sums: np.ndarray, starts: np.ndarray, length: int) -> np.ndarray:
-    """|CUSUM| of each split of the intervals of one length; the first SHORTEST runs are before the first split.
-
-    `sums` has shape (…, runs + 1); the result has shape (…, intervals, splits).
-    """
-    before = np.arange(SHORTEST, length - SHORTEST + 1)
-    origin = sums[..., starts, None]
-    first = sums[..., starts[:, None] + before] - origin
-    whole = sums[..., starts + length, None] - origin
-    return np.abs(first - before / length * whole) / np.sqrt(before * (length - before) / length)
+def _statistics(values: np.ndarray, splits: Splits) -> np.ndarray:
+    """|CUSUM| of each split; `values` has shape (runs,), and unit variance."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    origin = sums[splits.start]
+    return np.abs(sums[splits.place] - origin - splits.share * (sums[splits.end] - origin)) / splits.scale
