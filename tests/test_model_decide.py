@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from synthetic_results import LATENCY
 
+from harness.model.analysis import Analysis, Asked, Way
 from harness.model.decide import DO_NOT_USE, UNCLEAR, USE, Decision, agreed, decide, overtaken
+from harness.model.groups import HotSpots
+from harness.model.replacements import Replacement
+from harness.model.step import Step
+from harness.model.whole import Model, Recording
 from harness.results.comparison import Comparison
 from harness.results.statistics import Interval
 
@@ -195,3 +201,30 @@ def test_parts_that_are_compiled_are_of_no_use_beside_a_faster_whole(compiled: f
     found = overtaken(decide("new", "Norm", None, entry, whole.baseline), entry, whole.entries["compiled"])
     assert found.decision == decision
     assert ("; the model compiled whole takes 5,0" in found.reason) == (decision == DO_NOT_USE)
+
+
+def analysis(whole: Comparison, chosen: list[str] | None = None, built_compiled: bool = False) -> Analysis:
+    """What came of a model that was measured as a whole alone."""
+    replacements = [Replacement("new", "a.new", of="a.Old")]
+    asked = Asked(Model("a.build"), {"variants": chosen}, [], replacements, Path())
+    step = Step("a.Net", "float32", [], [], [], 1.0, 1.0, 0.0, 0.0, None, compiled=built_compiled)
+    return Analysis(asked, Recording(step, {}, {}), HotSpots(step), ways=[Way("as_is", whole, "whole")])
+
+
+@pytest.mark.parametrize(
+    ("faulty", "chosen", "built_compiled", "status"),
+    [
+        ("as_is", None, False, 1),
+        ("new", None, False, 1),
+        ("compiled", None, False, 0),
+        ("compiled", ["as_is", "compiled"], False, 1),
+        ("compiled", None, True, 1),
+    ],
+)
+def test_what_was_not_asked_for_does_not_make_the_exit_status(
+    faulty: str, chosen: list[str] | None, built_compiled: bool, status: int
+) -> None:
+    known = {faulty: {"status": "degraded", "reason": "nothing was compiled"}}
+    whole = comparison({"as_is": 1e-2, "compiled": 1e-2, "new": 1e-2}, **known)
+    assert analysis(whole, chosen, built_compiled).status == status
+    assert analysis(comparison({"as_is": 1e-2, "new": 1e-2}), chosen, built_compiled).status == 0

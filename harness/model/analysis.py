@@ -19,9 +19,10 @@ from harness.model.groups import Group, HotSpots
 from harness.model.predict import bound
 from harness.model.replacements import Replacement
 from harness.model.step import MODULE
-from harness.model.whole import AS_IS, Model, Recording
-from harness.report import formatting, run_report
+from harness.model.whole import AS_IS, COMPILED, Model, Recording
+from harness.report import formatting
 from harness.results.comparison import Comparison
+from harness.results.measurement import OK, SKIPPED
 
 NUMBER = re.compile(r"\d[\d.,]*")
 
@@ -127,10 +128,16 @@ class Analysis:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if a case was not measured, or a variant of one is not right."""
+        """The exit status: 1 if a case was not measured, or the model as it is or what was asked for is not right."""
+        chosen = self.asked.plain["variants"]
+        asked = {AS_IS, *(replacement.name for replacement in self.asked.replacements)}
+        asked |= set(chosen) if isinstance(chosen, list) else set()
+        asked |= {COMPILED} if self.recording.step.compiled else set()
         seen = [measured.comparison for measured in self.measured.values()]
         seen += [way.comparison for way in self.ways]
-        return int(self.failed or any(run_report.status(comparison) for comparison in seen if comparison is not None))
+        rows = [row for comparison in seen if comparison is not None for row in comparison.rows]
+        wrong = any(row["variant"] in asked and row["status"] not in (OK, SKIPPED) for row in rows)
+        return int(self.failed or wrong)
 
     def groups_of(self, replacement: Replacement) -> list[Group]:
         """The groups whose modules a replacement replaces."""

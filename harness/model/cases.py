@@ -64,7 +64,7 @@ def _module(model: Model, group: Group, replacements: Sequence[Replacement]) -> 
     asked = {replacement.name: {"by": replacement.by, "at": [""]} for replacement in replacements}
     for name, replacement in (library | asked).items():
         variants[name] = {"fn": as_is["fn"], "args": {**as_is["args"], "replace": [replacement]}}
-    for name in asked:
+    for name in library | asked:  # what each gains in the model if that is compiled
         variants[f"{name}_{COMPILED}"] = {**variants[name], "compile": {}}
     return variants
 

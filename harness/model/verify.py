@@ -86,17 +86,16 @@ def _winners(analysis: Analysis) -> list[Replacement]:
         group, comparison = measured.group, measured.comparison
         if comparison is None or group.first.kind != MODULE or not group.paths[0]:
             continue
-        rows = [row for row in comparison.rows if row["verdict"] == "faster" and not _is_own(row["variant"], own)]
+        compiled = {f"{name}_{COMPILED}" for name in comparison.entries}  # only what the whole model's compiler makes
+        rows = [
+            row for row in comparison.rows if row["verdict"] == "faster" and row["variant"] not in own | compiled
+        ]
         best = max(rows, key=lambda row: row["speedup"], default=None)
         gain = group.share * (1 - 1 / best["speedup"]) if best is not None else 0.0
         if best is not None and gain >= comparison.settings.min_effect:
             name = f"{best['variant']} {group.name}"
             found.append((gain, Replacement(name, _by(best["variant"]), at=group.paths, variant=best["variant"])))
     return [replacement for _, replacement in sorted(found, key=lambda each: -each[0])[:MOST_WINNERS]]
-
-
-def _is_own(variant: str, own: set[str]) -> bool:
-    return variant in own or variant.removesuffix(f"_{COMPILED}") in own
 
 
 def _by(variant: str) -> str:
