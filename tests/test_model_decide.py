@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from synthetic_results import LATENCY
 
-from harness.model.analysis import Analysis, Asked, Way
+from harness.model import cases, verify
+from harness.model.analysis import Analysis, Asked, Measured, Way
 from harness.model.decide import DO_NOT_USE, UNCLEAR, USE, Decision, agreed, decide, overtaken
 from harness.model.groups import HotSpots
 from harness.model.replacements import Replacement
-from harness.model.step import Step
+from harness.model.step import MODULE, Call, Step
 from harness.model.whole import Model, Recording
 from harness.results.comparison import Comparison
 from harness.results.statistics import Interval
@@ -204,10 +205,13 @@ def test_parts_that_are_compiled_are_of_no_use_beside_a_faster_whole(compiled: f
 
 
 def analysis(whole: Comparison, chosen: list[str] | None = None, built_compiled: bool = False) -> Analysis:
-    """What came of a model that was measured as a whole alone."""
+    """What came of a model with two norms, of which only the whole was measured."""
     replacements = [Replacement("new", "a.new", of="a.Old")]
     asked = Asked(Model("a.build"), {"variants": chosen}, [], replacements, Path())
-    step = Step("a.Net", "float32", [], [], [], 1.0, 1.0, 0.0, 0.0, None, compiled=built_compiled)
+    given = {"dict": {"args": {"tuple": [{"tensor": [2, 8]}]}, "kwargs": {"dict": {}}}}
+    calls = [Call(MODULE, "a.Net", "", -1, 0, host_us=10.0)]
+    calls += [Call(MODULE, "a.Norm", path, 0, 0, host_us=45.0, known=("rmsnorm",)) for path in ("first", "second")]
+    step = Step("a.Net", "float32", calls, [given], [], 100.0, 0.0, 0.0, 0.0, None, compiled=built_compiled)
     return Analysis(asked, Recording(step, {}, {}), HotSpots(step), ways=[Way("as_is", whole, "whole")])
 
 
@@ -228,3 +232,24 @@ def test_what_was_not_asked_for_does_not_make_the_exit_status(
     whole = comparison({"as_is": 1e-2, "compiled": 1e-2, "new": 1e-2}, **known)
     assert analysis(whole, chosen, built_compiled).status == status
     assert analysis(comparison({"as_is": 1e-2, "new": 1e-2}), chosen, built_compiled).status == 0
+
+
+def test_the_librarys_replacements_are_predicted_in_either_model() -> None:
+    """In the compiled one from what they gain on the compiled module; which alone wins is no replacement of its own."""
+    found = analysis(comparison({"as_is": 1e-2, "compiled": 6e-3}))
+    norm = found.spots.groups["Norm_2x8"]
+    variants = cases.operation(found.asked.model, norm)["variants"]
+    assert list(variants) == ["as_is", "compiled", "rmsnorm_naive", "rmsnorm_fused", "rmsnorm_naive_compiled",
+                              "rmsnorm_fused_compiled"]  # fmt: skip
+    seconds = dict(zip(variants, (3e-3, 4e-3, 4e-3, 1.5e-3, 4e-3, 1e-3), strict=True))
+    found.measured["Norm_2x8"] = Measured(norm, comparison(seconds))
+    (winner,) = verify.winners(found)
+    assert (winner.name, winner.by, winner.at) == (
+        "rmsnorm_fused Norm_2x8",
+        "variants.rmsnorm.fused",
+        ("first", "second"),
+    )
+    for base, saved in (("as_is", 2 * 1.5e-3), ("compiled", 2 * 3e-3)):
+        (part,) = verify.alone(found, winner, base)
+        assert part.saving is not None
+        assert part.saving.seconds.value == pytest.approx(saved, rel=0.01)

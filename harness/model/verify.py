@@ -27,7 +27,7 @@ MOST_WINNERS = 4  # put into the model without being asked for
 
 def verify(analysis: Analysis) -> None:
     """Measures whole models with what is asked for and what won in its group's case, and decides."""
-    replacements = [*analysis.asked.replacements, *_winners(analysis)]
+    replacements = [*analysis.asked.replacements, *winners(analysis)]
     together = _compatible(analysis, [each for each in replacements if _promising(analysis, each)])
     as_built = _whole(analysis, AS_IS, replacements, together)
     if as_built is None:
@@ -78,7 +78,7 @@ def _whole(
     return Way(base, comparison, f"{FOLDER}/{name}")
 
 
-def _winners(analysis: Analysis) -> list[Replacement]:
+def winners(analysis: Analysis) -> list[Replacement]:
     """The fastest variants of groups that can be put into the model and gain most of a step, the best first."""
     found: list[tuple[float, Replacement]] = []
     own = {replacement.name for replacement in analysis.asked.replacements}
@@ -86,10 +86,8 @@ def _winners(analysis: Analysis) -> list[Replacement]:
         group, comparison = measured.group, measured.comparison
         if comparison is None or group.first.kind != MODULE or not group.paths[0]:
             continue
-        compiled = {f"{name}_{COMPILED}" for name in comparison.entries}  # only what the whole model's compiler makes
-        rows = [
-            row for row in comparison.rows if row["verdict"] == "faster" and row["variant"] not in own | compiled
-        ]
+        others = own | {f"{name}_{COMPILED}" for name in comparison.entries}  # which are for the compiled model
+        rows = [row for row in comparison.rows if row["verdict"] == "faster" and row["variant"] not in others]
         best = max(rows, key=lambda row: row["speedup"], default=None)
         gain = group.share * (1 - 1 / best["speedup"]) if best is not None else 0.0
         if best is not None and gain >= comparison.settings.min_effect:
@@ -106,7 +104,7 @@ def _by(variant: str) -> str:
 
 def _promising(analysis: Analysis, replacement: Replacement) -> bool:
     """Whether nothing that was seen of it alone speaks against it."""
-    entries = [part.comparison.entries[part.as_built] for part in _alone(analysis, replacement, AS_IS)]
+    entries = [part.comparison.entries[part.as_built] for part in alone(analysis, replacement, AS_IS)]
     return all(entry.measurement.status == OK and entry.host.verdict != "slower" for entry in entries)
 
 
@@ -161,18 +159,18 @@ def _decided(analysis: Analysis, name: str, group: str, replacements: Sequence[R
 
 def _in_way(analysis: Analysis, way: Way, name: str, group: str, replacements: Sequence[Replacement]) -> Decision:
     entry, base = way.comparison.entries[name], way.comparison.entries[way.base]
-    alone = [part for each in replacements for part in _alone(analysis, each, way.base)]
-    savings = {part.group.name: part.saving for part in alone if part.saving is not None}
+    parts = [part for each in replacements for part in alone(analysis, each, way.base)]
+    savings = {part.group.name: part.saving for part in parts if part.saving is not None}
     known = len(savings) == sum(len(analysis.groups_of(each)) for each in replacements)
     predicted = speedup(base.latency, list(savings.values())) if known and savings and base.latency else None
     saved = {name: each.seconds.value for name, each in savings.items()}
-    entries = [part.comparison.entries[part.as_built] for part in alone]
+    entries = [part.comparison.entries[part.as_built] for part in parts]
     differs = [analysis.recording.step.differs.get(each.name) for each in replacements]
     return decide(name, group, predicted, entry, base, entries, saved, next(filter(None, differs), None))
 
 
 @dataclass(frozen=True)
-class _Alone:
+class Alone:
     """A replacement in the case of one of its groups: its variant that is not compiled, and what it saves in a step.
 
     The saving is that of the way in which the model is run; None if it is not known.
@@ -184,7 +182,7 @@ class _Alone:
     saving: Saving | None
 
 
-def _alone(analysis: Analysis, replacement: Replacement, base: str) -> list[_Alone]:
+def alone(analysis: Analysis, replacement: Replacement, base: str) -> list[Alone]:
     """A replacement in its groups' cases, as far as these were measured, for a model that is run as `base`."""
     found = []
     for group in analysis.groups_of(replacement):
@@ -193,5 +191,5 @@ def _alone(analysis: Analysis, replacement: Replacement, base: str) -> list[_Alo
         if measured is None or measured.comparison is None or name not in measured.comparison.entries:
             continue
         variant = name if base == AS_IS else f"{name}_{COMPILED}"
-        found.append(_Alone(group, measured.comparison, name, saving(group, measured.comparison, base, variant)))
+        found.append(Alone(group, measured.comparison, name, saving(group, measured.comparison, base, variant)))
     return found
