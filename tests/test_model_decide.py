@@ -238,7 +238,7 @@ def test_the_librarys_replacements_are_predicted_in_either_model() -> None:
     """In the compiled one from what they gain on the compiled module; which alone wins is no replacement of its own."""
     found = analysis(comparison({"as_is": 1e-2, "compiled": 6e-3}))
     norm = found.spots.groups["Norm_2x8"]
-    variants = cases.operation(found.asked.model, norm)["variants"]
+    variants = cases.operation(found.asked.model, norm, [], {})["variants"]
     assert list(variants) == ["as_is", "compiled", "rmsnorm_naive", "rmsnorm_fused", "rmsnorm_naive_compiled",
                               "rmsnorm_fused_compiled"]  # fmt: skip
     seconds = dict(zip(variants, (3e-3, 4e-3, 4e-3, 1.5e-3, 4e-3, 1e-3), strict=True))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from harness.configuration.errors import UsageError
-from harness.model import known, plain
+from harness.model import known, plain, ranges
 from harness.model.predict import Saving, speedup
 from harness.model.replace import replaced
 from harness.model.replacements import parse
@@ -92,6 +92,38 @@ def test_a_dtype_that_is_the_steps_own_follows_the_case() -> None:
     written = signature([torch.randn(2), torch.randn(2).double()], torch.float32)
     first, second = drawn(written, torch.bfloat16, torch.Generator())
     assert (first.dtype, second.dtype) == (torch.bfloat16, torch.float64)
+
+
+def called(*shapes: tuple[int, ...], **further: Any) -> dict[str, Any]:
+    return {"dict": {"args": {"tuple": [{"tensor": list(shape)} for shape in shapes]}, "kwargs": {"dict": further}}}
+
+
+SIZES = (5, 1, 9, 2, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("signatures", "one"),
+    [
+        ([called((n, 8)) for n in SIZES], True),
+        ([called((n, 8)) for n in SIZES[:5]], False),  # as many as images of a pyramid have
+        ([called((n, 8), (2, n, n + 1)) for n in SIZES], True),
+        ([called((n, 8), (10 - n,)) for n in SIZES], False),  # channels rise where images shrink
+        ([called((n, 8), scale=n) for n in SIZES], False),  # an argument decides, and no size
+        ([called((n, 8), scale=1) for n in SIZES], True),
+        ([called((n, *[8] * n)) for n in SIZES], False),
+    ],
+)
+def test_signatures_that_differ_in_sizes_that_rise_together_are_one(signatures: list[Any], one: bool) -> None:
+    found = ranges.together(dict(enumerate(signatures)))
+    assert sorted(key for keys in found for key in keys) == list(range(len(signatures)))
+    assert len(found) == (1 if one else len(signatures))
+
+
+def test_a_span_tells_the_sizes_that_differ() -> None:
+    signatures = [called((n, 8), (2, n), scale=1) for n in SIZES]
+    assert plain.shapes(ranges.span(signatures)) == "1-9x8, 2x1-9"
+    assert ranges.span(signatures[:1]) == signatures[0]
+    assert ranges.middle(dict(zip("abcdef", signatures, strict=True))) == "a"  # of 1, 2, 3, 5, 7, 9
 
 
 # Predictions

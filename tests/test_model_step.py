@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 from harness.devices.cpu import Cpu
-from harness.model.groups import OWN, PYTHON, HotSpots, _unique, pattern
+from harness.model import plain
+from harness.model.groups import OWN, PYTHON, HotSpots
+from harness.model.names import pattern, unique
 from harness.model.record import record
 from harness.model.step import FUNCTION, MODULE, Step
 from harness.model.watch import watched
@@ -78,7 +80,7 @@ def test_names_of_groups_do_not_follow_what_was_measured(tmp_path: Path) -> None
 
 
 def test_a_number_makes_no_name_that_is_taken() -> None:
-    assert _unique(["f", "f", "f_2", "f", "f_2"]) == ["f", "f_2", "f_2_2", "f_3", "f_2_3"]
+    assert unique(["f", "f", "f_2", "f", "f_2"]) == ["f", "f_2", "f_2_2", "f_3", "f_2_3"]
 
 
 def test_levels_do_not_count_twice_and_own_code_has_rows(tmp_path: Path) -> None:
@@ -172,6 +174,35 @@ def test_shared_modules_and_hooks_are_counted(tmp_path: Path) -> None:
     assert groups["linear_2x8"].count == 5  # the functions in them, and the one that is called by its forward
     assert seen
     assert not model.first._forward_pre_hooks
+
+
+class Routed(nn.Module):
+    """Experts that get as many rows as the data says: of 40, in some order, none the same number."""
+
+    def __init__(self, counts: list[int]) -> None:
+        super().__init__()
+        self.counts = counts
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in counts)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([expert(x[:count]) for expert, count in zip(self.experts, self.counts, strict=True)])
+
+
+def test_sizes_that_follow_from_the_data_make_one_group(tmp_path: Path) -> None:
+    counts = [7, 4, 9, 5, 3, 8, 5]
+    spots = HotSpots(step_of(Routed(counts), (torch.randn(40, 8),), tmp_path))
+    expert = spots.groups["Sequential_3-9x8"]
+    assert (expert.count, expert.shapes, expert.where) == (7, 6, "experts.*")
+    assert plain.shapes(expert.signature) == "5x8"
+    assert expert.first.path == "experts.3"  # the most frequent one
+    assert spots.row(expert).shapes == "3-9x8"
+    of_shape = [spots._inclusive[position][0] for position in (expert.calls[3], expert.calls[6])]
+    assert expert.like_first == pytest.approx(2 * expert.host_us / sum(of_shape))
+    assert {"Linear_3-9x8", "ReLU_3-9x8", "linear_3-9x8"} <= set(spots.groups)
+    assert spots.compile == {"dynamic": None}
+    few = HotSpots(step_of(Routed(counts[:5]), (torch.randn(40, 8),), tmp_path / "few"))
+    assert {"Sequential_7x8", "Sequential_3x8"} <= set(few.groups)
+    assert few.compile == {}
 
 
 def test_classes_that_are_made_for_one_model_are_found_again(tmp_path: Path) -> None:

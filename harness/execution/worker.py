@@ -219,7 +219,7 @@ class _Worker:
         given = Given(outputs)
         if variant.compile is not None:
             dynamic = variant.compile.get("dynamic", self.device.compile_arguments().get("dynamic"))
-            cost = self.turns.watch.cost(seconds, bool(dynamic))
+            cost = self.turns.watch.cost(seconds, dynamic is not False)  # None lets torch decide
             if cost.graphs is not None:
                 cost = replace(cost, graphs=cost.graphs + subject.backward_graphs())
             self.send(messages.Compiled(name, cost))

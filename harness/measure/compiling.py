@@ -65,7 +65,7 @@ class Watch:
         return f"the recompile limit was reached and the rest ran eagerly: {one_line(hit)}" if hit else None
 
     def cost(self, seconds: float, dynamic: bool) -> CompileCost:
-        """The cost of the compile that was watched; `dynamic`: a dynamic kernel is declared."""
+        """The cost of the compile that was watched; `dynamic`: kernels may be dynamic."""
         metrics = list(torch_private.compilations(self._since_us))
         self.blind |= torch_private.counters() is None or (bool(metrics) and not _compiles())
         breaks = {one_line(str(reason)): int(number) for reason, number in _counted("graph_break").items()}

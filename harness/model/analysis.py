@@ -115,8 +115,11 @@ class Analysis:
     @property
     def measured_share(self) -> float:
         """The share of the step in groups whose cases ran."""
-        ran = {name for name, measured in self.measured.items() if measured.comparison is not None}
-        return self.spots.covered(ran)
+        return self.spots.covered(set(filter(self.has_case, self.measured)))
+
+    def has_case(self, name: str) -> bool:
+        """Whether the case of the group of this name ran."""
+        return name in self.measured and self.measured[name].comparison is not None
 
     def bound(self, group: Group) -> float | None:
         """How many times as fast a step would be if a group cost nothing; None if that is not known."""

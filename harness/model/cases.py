@@ -26,10 +26,13 @@ class NoCaseError(Exception):
     """A group that cannot run alone, and why."""
 
 
-def operation(model: Model, group: Group, replacements: Sequence[Replacement] = ()) -> dict[str, Any]:
+def operation(
+    model: Model, group: Group, replacements: Sequence[Replacement], compile: Mapping[str, Any]
+) -> dict[str, Any]:
     """A group as an operation, as the configuration holds one: as it is, compiled, the library's variants, replaced.
 
-    `replacements` are those that replace its module. Raises NoCaseError if its arguments cannot be given again.
+    `replacements` are those that replace its module; `compile` is what torch.compile takes. Raises NoCaseError if its
+    arguments cannot be given again.
     """
     given = group.signature[DICT]
     args, kwargs = given["args"][TUPLE], given["kwargs"][DICT]
@@ -42,7 +45,9 @@ def operation(model: Model, group: Group, replacements: Sequence[Replacement] = 
         raise NoCaseError("it is called with no tensor")
     if args and kwargs and group.first.kind != FUNCTION:
         raise NoCaseError("it is called with arguments by position and by name")
-    variants = _function(group) if group.first.kind == FUNCTION else _module(model, group, replacements)
+    variants = (
+        _function(group, compile) if group.first.kind == FUNCTION else _module(model, group, replacements, compile)
+    )
     if args and any(tensors(value) for value in kwargs.values()):
         raise NoCaseError("it is called with tensors by position and by name")
     if args and kwargs:  # plain values by name, which are the function's own
@@ -53,9 +58,11 @@ def operation(model: Model, group: Group, replacements: Sequence[Replacement] = 
     return whole.operation(group.name, {"fn": RECORDED, "args": {"call": call}}, variants)
 
 
-def _module(model: Model, group: Group, replacements: Sequence[Replacement]) -> dict[str, Any]:
+def _module(
+    model: Model, group: Group, replacements: Sequence[Replacement], compile: Mapping[str, Any]
+) -> dict[str, Any]:
     as_is = model.as_it_is(group.first.path)
-    variants = {AS_IS: as_is, COMPILED: {**as_is, "compile": {}}}
+    variants = {AS_IS: as_is, COMPILED: {**as_is, "compile": dict(compile)}}
     library = {
         f"{operation}_{name}": {"by": f"variants.{operation}.{name}", "at": [""]}
         for operation in group.first.known
@@ -65,14 +72,14 @@ def _module(model: Model, group: Group, replacements: Sequence[Replacement]) -> 
     for name, replacement in (library | asked).items():
         variants[name] = {"fn": as_is["fn"], "args": {**as_is["args"], "replace": [replacement]}}
     for name in library | asked:  # what each gains in the model if that is compiled
-        variants[f"{name}_{COMPILED}"] = {**variants[name], "compile": {}}
+        variants[f"{name}_{COMPILED}"] = {**variants[name], "compile": dict(compile)}
     return variants
 
 
-def _function(group: Group) -> dict[str, Any]:
+def _function(group: Group, compile: Mapping[str, Any]) -> dict[str, Any]:
     variants: dict[str, Any] = {
         AS_IS: {"fn": group.first.function},
-        COMPILED: {"fn": group.first.function, "compile": {}},
+        COMPILED: {"fn": group.first.function, "compile": dict(compile)},
     }
     for operation in group.first.known:
         for name in LIBRARY_VARIANTS:

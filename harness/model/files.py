@@ -29,9 +29,8 @@ def write_hotspots(folder: Path, analysis: Analysis) -> None:
 
 def hotspot_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """The rows of hotspots.csv; the case is a folder below that of the analysis."""
-    ran = {name for name, measured in analysis.measured.items() if measured.comparison is not None}
     return [
-        {**hotspot_row(row), "case": f"{cases.FOLDER}/{row.group}" if row.group in ran else None}
+        {**hotspot_row(row), "case": f"{cases.FOLDER}/{row.group}" if analysis.has_case(row.group) else None}
         for row in analysis.spots.rows
     ]
 
@@ -92,6 +91,7 @@ def _group(analysis: Analysis, group: Group) -> dict[str, Any]:
         "signature": group.first.signature,
         "known": list(group.first.known),
         "count": group.count,
+        "shapes": group.shapes,
         "host_us": group.host_us,
         "own_share": group.own_share,
         "self_cpu_us": group.self_cpu_us,

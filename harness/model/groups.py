@@ -2,19 +2,20 @@
 
 Levels contain one another: a layer its attention, that its projections. Going down from the model, a group stops where
 it calls no other module, or where much of its time is its own code's, which no replacement of what it calls would
-change; unless it is most of the model. Its functions of torch are groups of their own if they cost something.
+change; unless it is most of the model. Its functions of torch are groups of their own if they cost something. Calls
+whose sizes follow from the data are one group, with a range of shapes.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from harness.model import plain
+from harness.model import plain, ranges
+from harness.model.names import of_call, pattern, short, unique
 from harness.model.step import FUNCTION, MODULE, Call, Step
 
 OWN_CODE = 0.3  # of a module's time: a module with more of its own is not taken further apart
@@ -35,8 +36,11 @@ class Group:
 
     name: str
     calls: tuple[int, ...]  # positions in the step
-    first: Call  # of them
-    signature: Any
+    first: Call  # of them, of the shape that its case has
+    signature: Any  # of that one
+    span: Any  # of all of them: its sizes are ranges if shapes differ
+    shapes: int  # different ones
+    like_first: float  # calls of that shape that take as long as all of them; their number if shapes do not differ
     host_us: float
     own_share: float  # of what is shared of it: its own code's, and of the functions of torch that it calls
     self_cpu_us: float
@@ -94,11 +98,16 @@ class HotSpots:
 
         Names do not depend on what was measured: those that are the same are numbered in the order of their first call.
         """
-        alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        alike: dict[tuple[str, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for position, called in enumerate(self.step.calls):
-            alike[called.kind, called.function, called.config, called.signature].append(position)
-        found = [self._group(positions) for positions in alike.values()]
-        names = _unique([_name(group) for group in found])
+            alike[called.kind, called.function, called.config][called.signature].append(position)
+        parts = [
+            sorted(position for signature in one for position in positions[signature])
+            for positions in alike.values()
+            for one in ranges.together({signature: self.step.signatures[signature] for signature in positions})
+        ]
+        found = [self._group(positions) for positions in sorted(parts)]
+        names = unique([of_call(group.first.function, group.span) for group in found])
         named = [replace(group, name=name) for group, name in zip(found, names, strict=True)]
         return {group.name: group for group in sorted(named, key=self.cost, reverse=True)}
 
@@ -117,7 +126,10 @@ class HotSpots:
         taken: dict[str, list[int]] = defaultdict(list)
         for position in self._cut:
             taken[self.of_call[position].name].append(position)
-        groups = [replace(self._group(sorted(positions)), name=name) for name, positions in taken.items()]
+        groups = [
+            replace(self._group(sorted(positions), self.groups[name].first), name=name)
+            for name, positions in taken.items()
+        ]
         return sorted(groups, key=self.cost, reverse=True)
 
     @cached_property
@@ -125,6 +137,11 @@ class HotSpots:
         """Modules that are called several times and are taken apart: what a model repeats, worth a look as a whole."""
         groups = [group for group in self.groups.values() if group.has_modules and group.count > 1]
         return [group for group in groups if group.share >= LAYER]
+
+    @cached_property
+    def compile(self) -> dict[str, Any]:
+        """Arguments of torch.compile: where sizes follow from the data, torch decides whether a kernel is dynamic."""
+        return {"dynamic": None} if any(group.shapes > 1 for group in self.groups.values()) else {}
 
     def covered(self, names: Container[str]) -> float:
         """The share of the step in groups of these names, which may contain one another."""
@@ -203,19 +220,27 @@ class HotSpots:
                     sums[parent][index] += part
         return [(a, b, c) for a, b, c in sums]
 
-    def _group(self, positions: Sequence[int]) -> Group:
-        first = self.step.calls[positions[0]]
+    def _group(self, positions: Sequence[int], first: Call | None = None) -> Group:
+        """The group of these calls; its case has the shape of `first`, or else the middle one of the most frequent."""
+        counts = Counter(self.step.calls[position].signature for position in positions)
+        if first is None:
+            chosen = ranges.middle({s: self.step.signatures[s] for s in counts if counts[s] == max(counts.values())})
+            first = next(call for position in positions if (call := self.step.calls[position]).signature == chosen)
         host, cpu, device = (sum(self._inclusive[position][index] for position in positions) for index in range(3))
         inner = [child for position in positions for child in self.children[position]]
         modules = [child for child in inner if self.step.calls[child].kind == MODULE]
         index = 2 if self.by_device else 0
         cost = (host, cpu, device)[index]
         within = sum(self._inclusive[child][index] for child in modules)
+        of_first = [self._inclusive[p][index] for p in positions if self.step.calls[p].signature == first.signature]
         return Group(
             name="",
             calls=tuple(positions),
             first=first,
             signature=self.step.signatures[first.signature],
+            span=ranges.span([self.step.signatures[signature] for signature in counts]),
+            shapes=len(counts),
+            like_first=cost / sum(of_first) * len(of_first) if sum(of_first) else len(positions),
             host_us=host,
             own_share=1 - within / cost if cost else 0.0,
             self_cpu_us=cpu,
@@ -229,7 +254,7 @@ class HotSpots:
 
     def row(self, group: Group) -> Row:
         """A group as a row."""
-        shapes, dtypes = plain.shapes(group.signature), plain.dtypes(group.signature, self.step.dtype)
+        shapes, dtypes = plain.shapes(group.span), plain.dtypes(group.signature, self.step.dtype)
         return Row(
             group.name, group.where, group.first.function, shapes, dtypes, group.count,
             group.self_cpu_us, group.device_time_us, group.share, group.host_us, True,
@@ -256,45 +281,3 @@ class HotSpots:
             for name, us in parts.items()
             if us > 0
         ]
-
-
-def pattern(paths: Sequence[str]) -> str:
-    """Paths in one: `layers.*.norm` for those that differ in a number, `layers.*.{q,k}` for those of one parent."""
-    skeletons: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
-    for path in paths:
-        parts = path.split(".")
-        skeletons[tuple("*" if part.isdigit() else part for part in parts)].append(parts)
-    last: dict[str, list[str]] = defaultdict(list)  # parts, by what stands before them
-    for alike in skeletons.values():
-        parts = [column[0] if len(set(column)) == 1 else "*" for column in zip(*alike, strict=True)]
-        last[".".join(parts[:-1])].append(parts[-1])
-    texts = []
-    for parent, parts in last.items():
-        joined = parts[0] if len(parts) == 1 else f"{{{','.join(parts)}}}"
-        texts.append(f"{parent}.{joined}" if parent else joined)
-    shown = texts if len(texts) <= 3 else [*texts[:2], f"{len(texts) - 2} more"]
-    return ", ".join(text or "(the model)" for text in shown)
-
-
-def short(function: str) -> str:
-    """The last part of a dotted path."""
-    return function.rpartition(".")[2]
-
-
-def _name(group: Group) -> str:
-    """`LlamaRMSNorm_1x64x128`: the function and the shape of its first tensor."""
-    tensors = plain.tensors(group.signature)
-    shape = f"_{plain.shape(tensors[0][plain.TENSOR])}" if tensors else ""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", short(group.first.function)) + shape
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    """The names, with numbers after those that are taken."""
-    unique: dict[str, None] = {}
-    for name in names:
-        chosen, number = name, 1
-        while chosen in unique:
-            number += 1
-            chosen = f"{name}_{number}"
-        unique[chosen] = None
-    return list(unique)

@@ -15,7 +15,8 @@ from harness.execution.progress import progress
 from harness.execution.run_case import run_case
 from harness.model import cases, whole
 from harness.model.analysis import Analysis, Asked, Measured, described
-from harness.model.groups import NOTABLE, Group, HotSpots, short
+from harness.model.groups import NOTABLE, Group, HotSpots
+from harness.model.names import short
 from harness.model.step import MODULE
 from harness.model.whole import Model, Recording
 from harness.report import run_report, summary
@@ -66,10 +67,11 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     asked = analysis.asked
     replacements = [each for each in asked.replacements if group in analysis.groups_of(each)]
     try:
-        operation = cases.operation(asked.model, group, replacements)
+        operation = cases.operation(asked.model, group, replacements, analysis.spots.compile)
     except cases.NoCaseError as error:
         return Measured(group, None, str(error))
     times = f", {group.count} times a step" if group.count > 1 else ""
+    times += f" with {group.shapes} shapes, of which this is one of the most frequent" if group.shapes > 1 else ""
     try:
         comparison = run(analysis, operation, f"{short(group.first.function)}{times}, in {group.where}", group.name)
         decided = {name for each in replacements for name in (each.name, f"{each.name}_{whole.COMPILED}")}

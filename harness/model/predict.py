@@ -1,9 +1,10 @@
 """Prediction: a step's time from its groups', with an interval that carries the intervals of its parts.
 
 What a replacement saves is, summed over its groups, count × (time as it is − time replaced). The times are those of the
-group's case, where it runs alone. Errors of separate measurements add up as the root of their squares. Within the model
-a call may take longer than alone, since what it reads has left the caches: how much is seen in its operators' own time,
-in the step's profile over the case's, and the interval reaches from the one to the other.
+group's case, where it runs alone; if a group's shapes differ, the count is that of calls of the case's shape that take
+as long as all of them. Errors of separate measurements add up as the root of their squares. Within the model a call may
+take longer than alone, since what it reads has left the caches: how much is seen in its operators' own time, in the
+step's profile over the case's, and the interval reaches from the one to the other.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def saving(group: Group, comparison: Comparison, base: str, replaced: str) -> Sa
     latency = before.latency
 
     def saved(seconds: float, speedup: float) -> float:
-        return group.count * seconds * (1 - 1 / speedup)
+        return group.like_first * seconds * (1 - 1 / speedup)
 
     value = saved(latency.value, ratio.value)
     by_latency = [saved(bound, ratio.value) - value for bound in (latency.low, latency.high)]
@@ -57,7 +58,7 @@ def context(group: Group, comparison: Comparison, base: str) -> float:
     within, alone = group.device_time_us, profile.device_time_us
     if not within or not alone:
         within, alone = group.self_cpu_us, profile.self_cpu_us
-    return within / group.count / alone if within and alone else 1.0
+    return within / group.like_first / alone if within and alone else 1.0
 
 
 def speedup(step: Interval, savings: Sequence[Saving]) -> Interval:
@@ -75,7 +76,7 @@ def speedup(step: Interval, savings: Sequence[Saving]) -> Interval:
 def bound(step: Interval, group: Group, comparison: Comparison, base: str) -> float | None:
     """How many times as fast a step gets if the group costs nothing; None if that is not known."""
     latency = comparison.entries[base].latency
-    return None if latency is None else _faster(step.value, group.count * latency.value)
+    return None if latency is None else _faster(step.value, group.like_first * latency.value)
 
 
 def _faster(step: float, saved: float) -> float:

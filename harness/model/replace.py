@@ -87,7 +87,7 @@ def _of_class(old: nn.Module, forward: Callable[..., Any]) -> nn.Module:
 
 def _compiled(forward: Callable[..., Any]) -> Callable[..., Any]:
     """A forward that is compiled once for all alike modules; its recompile limit is its own, as in `bind`."""
-    arguments: dict[str, Any] = {"dynamic": False, "isolate_recompiles": True}
+    arguments: dict[str, Any] = {"isolate_recompiles": True}
     return torch.compile(forward, **arguments)
 
 

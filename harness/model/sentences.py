@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model import plain
 from harness.model.analysis import Analysis
 from harness.model.groups import Group
 from harness.model.predict import NOTHING_LEFT
@@ -27,12 +28,21 @@ def sentences(analysis: Analysis) -> list[str]:
     bounds = [(group, analysis.bound(group)) for group in analysis.spots.shown]
     known = [(group, value) for group, value in bounds if value is not None]
     texts += [_bound(group, value) for group, value in sorted(known, key=lambda pair: -pair[1])[:MOST_BOUNDS]]
+    varied = [group for group in analysis.spots.shown if group.shapes > 1 and analysis.has_case(group.name)]
+    texts += [_varied(group) for group in varied[:1]]
     texts += [
         f"{measured.group.name} has no case: {measured.problem}."
         for measured in analysis.measured.values()
         if measured.problem
     ]
     return texts
+
+
+def _varied(group: Group) -> str:
+    return (
+        f"Where shapes are ranges, a case has one of the most frequent, as {plain.shapes(group.signature)} of the "
+        f"{group.shapes} of {group.name}; predictions and bounds go by the time of all."
+    )
 
 
 def _bound(group: Group, value: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.model.analysis import Analysis
-from harness.model.groups import GAPS, HotSpots, Row, short
+from harness.model.groups import GAPS, HotSpots, Row
+from harness.model.names import short
 from harness.report import formatting
 from harness.report.tables import Table
 from harness.results.statistics import Interval

@@ -57,10 +57,10 @@ def _whole(
     """The whole model with each replacement and with some together, beside `base`; None if it could not be measured."""
     asked = analysis.asked
     as_it_is = asked.model.as_it_is()
-    compiled: dict[str, Any] = {} if base == AS_IS else {"compile": {}}
+    compiled: dict[str, Any] = {} if base == AS_IS else {"compile": analysis.spots.compile}
     variants = {base: {**as_it_is, **compiled}}
     if base == AS_IS:
-        variants[COMPILED] = {**as_it_is, "compile": {}}
+        variants[COMPILED] = {**as_it_is, "compile": analysis.spots.compile}
     sets: dict[str, Sequence[Replacement]] = {replacement.name: [replacement] for replacement in replacements}
     if len(together) > 1:
         sets[TOGETHER] = together

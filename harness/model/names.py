@@ -1,0 +1,52 @@
+"""Names: of groups, by what is called with which shape, and of the places in a model where they are."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from harness.model import plain
+
+
+def pattern(paths: Sequence[str]) -> str:
+    """Paths in one: `layers.*.norm` for those that differ in a number, `layers.*.{q,k}` for those of one parent."""
+    skeletons: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
+    for path in paths:
+        parts = path.split(".")
+        skeletons[tuple("*" if part.isdigit() else part for part in parts)].append(parts)
+    last: dict[str, list[str]] = defaultdict(list)  # parts, by what stands before them
+    for alike in skeletons.values():
+        parts = [column[0] if len(set(column)) == 1 else "*" for column in zip(*alike, strict=True)]
+        last[".".join(parts[:-1])].append(parts[-1])
+    texts = []
+    for parent, parts in last.items():
+        joined = parts[0] if len(parts) == 1 else f"{{{','.join(parts)}}}"
+        texts.append(f"{parent}.{joined}" if parent else joined)
+    shown = texts if len(texts) <= 3 else [*texts[:2], f"{len(texts) - 2} more"]
+    return ", ".join(text or "(the model)" for text in shown)
+
+
+def short(function: str) -> str:
+    """The last part of a dotted path."""
+    return function.rpartition(".")[2]
+
+
+def of_call(function: str, signature: Any) -> str:
+    """`LlamaRMSNorm_1x64x128`: the function and the shape of its first tensor."""
+    tensors = plain.tensors(signature)
+    shape = f"_{plain.shape(tensors[0][plain.TENSOR])}" if tensors else ""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", short(function)) + shape
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, with numbers after those that are taken."""
+    unique: dict[str, None] = {}
+    for name in names:
+        chosen, number = name, 1
+        while chosen in unique:
+            number += 1
+            chosen = f"{name}_{number}"
+        unique[chosen] = None
+    return list(unique)

@@ -1,0 +1,72 @@
+"""Ranges: signatures that differ in sizes alone, in so many that these follow from the data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from harness.model.plain import DICT, TENSOR, TUPLE, tensors
+
+MANY = 6  # signatures of sizes that rise together; a model that scales its images down has fewer
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def together(signatures: Mapping[Key, Any]) -> list[list[Key]]:
+    """The keys of signatures in lists: those in one that differ in sizes alone, if MANY do and these rise together."""
+    families: dict[Any, list[Key]] = defaultdict(list)
+    for key, plain in signatures.items():
+        families[_without_sizes(plain)].append(key)
+    found = []
+    for keys in families.values():
+        one = len(keys) >= MANY and _rise([_sizes(signatures[key]) for key in keys])
+        found += [keys] if one else [[key] for key in keys]
+    return found
+
+
+def span(signatures: Sequence[Any]) -> Any:
+    """Signatures that differ in sizes alone as one whose sizes are ranges, `19-48`, and which has no strides."""
+    if len(signatures) == 1:
+        return signatures[0]
+    first = signatures[0]
+    if isinstance(first, list):
+        return [span(inner) for inner in zip(*signatures, strict=True)]
+    if not isinstance(first, dict):
+        return first
+    if TUPLE in first:
+        return {TUPLE: span([plain[TUPLE] for plain in signatures])}
+    if DICT in first:
+        return {DICT: {key: span([plain[DICT][key] for plain in signatures]) for key in first[DICT]}}
+    if TENSOR not in first:
+        return first
+    columns = zip(*(plain[TENSOR] for plain in signatures), strict=True)
+    sizes = [column[0] if len(set(column)) == 1 else f"{min(column)}-{max(column)}" for column in columns]
+    return {key: value for key, value in first.items() if key in ("dtype", "grad")} | {TENSOR: sizes}
+
+
+def middle(signatures: Mapping[Key, Any]) -> Key:
+    """The key of the signature in the middle, by size."""
+    keys = sorted(signatures, key=lambda key: _sizes(signatures[key]))
+    return keys[len(keys) // 2]
+
+
+def _rise(rows: Sequence[list[int]]) -> bool:
+    """Whether all sizes rise with the first that does."""
+    columns = zip(*sorted(rows), strict=True)
+    return all(list(column) == sorted(column) for column in columns)
+
+
+def _sizes(plain: Any) -> list[int]:
+    return [size for tensor in tensors(plain) for size in tensor[TENSOR]]
+
+
+def _without_sizes(plain: Any) -> Any:
+    """What is left of a signature, to be compared: of a tensor its dimensions, dtype, and whether it has strides."""
+    if isinstance(plain, list):
+        return tuple(map(_without_sizes, plain))
+    if not isinstance(plain, dict):
+        return type(plain), repr(plain)
+    if TENSOR in plain:
+        return TENSOR, len(plain[TENSOR]), "stride" in plain, plain.get("dtype"), plain.get("grad")
+    return tuple((key, _without_sizes(inner)) for key, inner in plain.items())
