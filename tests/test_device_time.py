@@ -30,8 +30,8 @@ COLUMNS = (
     "device_samples"
 ).split()
 TRACES = Path(__file__).parent / "traces"
-PROCESSES, ACTIVE = 3, 5
-THREE = (f"latency.processes={PROCESSES}", f"latency.max_processes={PROCESSES}", f"profile.active={ACTIVE}")
+PROCESSES, ACTIVE = 2, 5
+PROFILED = (f"latency.processes={PROCESSES}", f"latency.max_processes={PROCESSES}", f"profile.active={ACTIVE}")
 
 
 def mine(*names: str) -> list[str]:
@@ -44,11 +44,11 @@ def mine(*names: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def ran(shared: Shared) -> Ran:
-    """Three processes on a core whose executions scatter; a variant beside the library's is wrong."""
+    """Two processes on a core whose executions scatter; a variant beside the library's is wrong."""
 
     def make(folder: Path) -> Ran:
         variants = ["variants=[naive,fused,wrong]", "+op.variants.wrong.fn=device_variants.wrong"]
-        ran = on_core(*variants, *THREE, cwd=folder, jitter=0.05)
+        ran = on_core(*variants, *PROFILED, cwd=folder, jitter=0.05)
         assert ran.status == 1, ran.err
         return ran
 
@@ -124,6 +124,7 @@ def test_without_a_clock_of_its_own_a_device_has_no_device_time(main_job: Ran) -
     assert main_job.results["device_samples"]["rows"] == []
 
 
+@pytest.mark.slow  # the test below has the rule
 def test_the_first_execution_of_what_was_built_or_tried_is_no_sample(tmp_path: Path) -> None:
     """One builds graphs in its first two recorded calls, one tries another operator in its second."""
     ran = on_core(*mine("builds_again", "tries_another"), "profile.active=3", cwd=tmp_path, first_execution=5000.0)
@@ -184,6 +185,7 @@ def torn(shared: Shared) -> Ran:
     return shared("torn", make)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CAUSES)
 def test_a_sentence_says_why_the_verdicts_on_the_device_and_in_wall_time_differ(torn: Ran, name: str) -> None:
     """Of what the simulated core did, at latencies of a quiet machine: those of a busy one are anything."""

@@ -114,7 +114,8 @@ def test_a_cache_that_is_named_is_not_emptied(tmp_path: Path) -> None:
     assert named.partition("=")[0] in ran.error
 
 
-@pytest.mark.parametrize("metrics_csv", ["at_once", pytest.param("at_exit", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("metrics_csv", ["at_once", "at_exit"])
 def test_what_the_compiler_builds_while_timed_is_a_recompile(tmp_path: Path, metrics_csv: str) -> None:
     """Dynamo knows nothing of it; torch.neuron's list does, and so does the table of an older torch-neuronx."""
     (tmp_path / "older.py").write_text(

@@ -299,6 +299,7 @@ def test_a_run_warns_of_them(tmp_path: Path) -> None:
     assert ran.err.count("gather by int64") == 1
 
 
+@pytest.mark.slow
 def test_the_dtype_of_indices_is_a_key(tmp_path: Path) -> None:
     ran = in_process(
         "op=cross_entropy", "op.index_dtype=int32", "op.dims.vocab=64", "variants=[naive,fused]", "device=cpu",

@@ -24,7 +24,7 @@ ALONE = {"timer_results_forged", "exit_junk_in_the_pipe"}  # nobody knows whose 
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
 FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items())}
-QUICKLY = sorted(FIRST.values())[::2]  # one of every second kind
+QUICKLY = sorted(FIRST.values())[::5]  # one of every fifth kind
 LATER = sorted(set(TRICKS) - set(QUICKLY) - ALONE)
 
 

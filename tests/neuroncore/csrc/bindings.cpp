@@ -1,29 +1,28 @@
 // What torch_neuronx, in Python, reaches of the simulated NeuronCore.
 #include "neuroncore.h"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/record_function.h>
 #include <c10/util/hash.h>
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/Generator.h>
 
 namespace neuroncore {
 namespace {
 
 namespace py = pybind11;
 
+// torch's own header for this takes longer to compile than all else here.
+bool is_tensor(py::handle value) {
+  return py::isinstance(value, py::module_::import("torch").attr("Tensor"));
+}
+
 // Calls a function whose operators are no executions of their own. What it returns counts as memory.
 py::object call_whole(const py::function& function, const py::args& inputs) {
-  at::DisableRecordFunctionGuard unseen;
-  struct Scope {
-    Scope() { in_graph = true; }
-    ~Scope() { in_graph = false; }
-  } scope;
-  py::object outputs = function(*inputs);
+  py::object outputs;
+  as_a_graph([&] { outputs = function(*inputs); });
   const auto keep = [](py::handle output) {
-    if (THPVariable_Check(output.ptr())) {
-      memory.keep(THPVariable_Unpack(output.ptr()).storage().data());
+    if (is_tensor(output)) {
+      memory.keep(reinterpret_cast<const void*>(output.attr("untyped_storage")().attr("data_ptr")().cast<uintptr_t>()));
     }
   };
   if (py::isinstance<py::tuple>(outputs) || py::isinstance<py::list>(outputs)) {
@@ -50,18 +49,21 @@ py::object execute(const std::string& kernel, const py::function& function, cons
     return function(*inputs);
   }
   open_core();
-  RECORD_FUNCTION(kernel, c10::ArrayRef<const c10::IValue>{});
   Neff neff{kernel, std::hash<std::string>()(kernel)};
   for (const auto& input : inputs) {
-    if (THPVariable_Check(input.ptr())) {
-      for (const auto size : THPVariable_Unpack(input.ptr()).sizes()) {
-        neff.id = c10::hash_combine(neff.id, static_cast<size_t>(size));
+    if (is_tensor(input)) {
+      for (const auto size : input.attr("shape")) {
+        neff.id = c10::hash_combine(neff.id, size.cast<size_t>());
       }
     }
   }
-  loader.load(neff);
-  timeline.execute(neff);
-  return call_whole(function, inputs);
+  py::object outputs;
+  as_an_operator(kernel, [&] {
+    loader.load(neff);
+    timeline.execute(neff);
+    outputs = call_whole(function, inputs);
+  });
+  return outputs;
 }
 
 py::dict as_dict(const Execution& run) {
@@ -123,7 +125,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("calls", [] { return timeline.calls(); });
   module.def("memory_stats", [] { return memory.stats(); });
   module.def("reset_peak_memory", [] { memory.reset_peak(); });
-  module.def("default_generator", [] { return default_generator(); });
+  module.def("default_generator", [] { return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator())); });
   module.def("executed_ops", [] { return copy_tracked(tracking.executed); });
   module.def("fallback_ops", [] { return copy_tracked(tracking.fallen_back); });
   module.def("clear_op_tracking", [] {

@@ -160,6 +160,9 @@ class PoseAsCpu {
 // Set on the thread that runs a compiled graph, whose operators are no executions of their own.
 inline thread_local bool in_graph = false;
 
+void as_a_graph(const std::function<void()>& body);
+void as_an_operator(const std::string& name, const std::function<void()>& body);  // which the profiler sees
+
 // Names of the operators that ran on the core, or that fell back to the CPU, since the last clear.
 struct Tracking {
   std::mutex mutex;

@@ -2,8 +2,7 @@
 #include "neuroncore.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/record_function.h>
@@ -245,22 +244,36 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& grad, con
   account("aten::_fused_rms_norm_backward", signature_of({grad, input}));
   at::DisableRecordFunctionGuard unseen;
   HostViews views;
-  const auto scale = views.of(rstd), normed = views.of(input) * scale, upstream = views.of(grad).to(scale.dtype());
-  const auto scaled = weight && weight->defined() ? upstream * views.of(*weight) : upstream;
+  const auto scale = views.of(rstd), normed = views.of(input).mul(scale), upstream = views.of(grad).to(scale.dtype());
+  const auto scaled = weight && weight->defined() ? upstream.mul(views.of(*weight)) : upstream;
   std::vector<int64_t> inner, outer;
   for (int64_t dim = 0; dim < input.dim(); ++dim) {
     (dim < input.dim() - static_cast<int64_t>(shape.size()) ? outer : inner).push_back(dim);
   }
-  const auto grad_input = scale * (scaled - normed * (scaled * normed).mean(inner, true));
+  const auto grad_input = scaled.sub(normed.mul(scaled.mul(normed).mean(inner, true))).mul(scale);
   at::Tensor grad_weight;
   if (weight && weight->defined()) {
-    const auto product = upstream * normed;
+    const auto product = upstream.mul(normed);
     grad_weight = views.back((outer.empty() ? product : product.sum(outer)).to(weight->dtype()));
   }
   return {views.back(grad_input.to(input.dtype())), grad_weight};
 }
 
 }  // namespace
+
+void as_a_graph(const std::function<void()>& body) {
+  at::DisableRecordFunctionGuard unseen;
+  struct Scope {
+    Scope() { in_graph = true; }
+    ~Scope() { in_graph = false; }
+  } scope;
+  body();
+}
+
+void as_an_operator(const std::string& name, const std::function<void()>& body) {
+  RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
+  body();
+}
 
 void register_operators() {
   using torch::CppFunction;
