@@ -28,7 +28,8 @@ OPS = [name for name in options("op", []) if "/" not in name]
 COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in each mode
 # The other dtypes in the mode that checks the outputs and every gradient
 WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
-SHORTLY = [("forward_backward", COMPILED)]
+SHORTLY = ("forward_backward", COMPILED)
+HEAVY = ("attention", "mlp", "swiglu", "transformer_block")
 
 
 @cache
@@ -63,10 +64,13 @@ def check(measurements: list[Measurement], mode: str, dtype: str, device: str) -
             assert (compile.graphs, compile.graph_breaks, row.recompiles) == (1 + (mode != "forward"), 0, 0)
 
 
+def marks(op: str, way: tuple[str, str]) -> list[pytest.MarkDecorator]:
+    return [] if way == SHORTLY and op not in HEAVY else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize(
-    ("mode", "dtype"), [pytest.param(*way, marks=[] if way in SHORTLY else pytest.mark.slow) for way in WAYS]
+    ("op", "mode", "dtype"), [pytest.param(op, *way, marks=marks(op, way)) for op in OPS for way in WAYS]
 )
-@pytest.mark.parametrize("op", OPS)
 def test_on_the_cpu(op: str, mode: str, dtype: str) -> None:
     measurements, warnings = measured(settings(op, mode, dtype, "cpu"))
     check(measurements, mode, dtype, "cpu")

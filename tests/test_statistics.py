@@ -112,7 +112,7 @@ def test_no_samples_are_refused() -> None:
 
 
 @pytest.mark.parametrize("tail", coverage.TAILS)
-@pytest.mark.parametrize("comparisons", [1, 3])
+@pytest.mark.parametrize("comparisons", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("speedup", [1.0, 1.02, 1.1])
 def test_the_whole_procedure_covers_as_often_as_it_says(tail: str, comparisons: int, speedup: float) -> None:
     """94 % and more, whatever ends the sampling, also of a ratio that is exactly as large as the noise floor.
