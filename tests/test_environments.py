@@ -24,8 +24,8 @@ from harness.configuration.settings import WorkerSettings
 from harness.diff.environment import environment_differences
 from harness.diff.runs import pair, read
 from harness.execution import interpreter
-from harness.execution.collected import Collected
-from harness.execution.messages import Broken, Contents, DeviceOpened, Died, Message, Usage
+from harness.execution.collected import Collected, SuspectsError
+from harness.execution.messages import Broken, Contents, DeviceOpened, Died, Message, Status, Step, Tampered, Usage
 from harness.execution.pool import Place
 from harness.execution.sides import sides
 from harness.measure.contents import alike, figures
@@ -172,13 +172,65 @@ def test_what_fails_in_one_environment_stands_in_the_others(tmp_path: Path) -> N
 )
 def test_a_fault_of_an_environment_fails_its_rows(message: Message, reason: str, tmp_path: Path) -> None:
     case = of(Variant("naive", "fn"), Variant("other", "fn", environment=OTHER))
-    seen = Collected(case, sides(case), tmp_path / "worker.log", lambda text: None, lambda side, device: None)
+    seen = Collected(
+        case, sides(case), tmp_path / "worker.log", lambda text: None, lambda side, device: None, lambda: True
+    )
     seen.take(Place(0, 0, True), 0, DeviceOpened({"device": "cpu"}))
     seen.take(Place(0, 0, True), 0, Contents([[4.0, 1.0, 1.0]], [[1.0, 1.0, 1.0]]))
     seen.take(Place(0, 1, True), 0, message)
     assert (seen.rows["naive"].status, seen.rows["other"].status) == ("ok", "failed")
     assert (seen.rows["other"].reason or "").startswith(reason)
     assert seen.standing(["other"]) == []
+
+
+ENDED = "ended its process with exit status 3"
+
+
+@pytest.mark.parametrize(
+    ("messages", "suspects"),
+    [
+        ([Tampered((), "forged")], ["fused", "mine"]),
+        ([Tampered(("mine",), "its clock")], ["mine"]),
+        ([Tampered(("naive", "mine"), "their clocks")], ["fused", "mine"]),
+        ([Died("mine", ENDED)], None),  # as far as is known, by its own code
+        ([Died("mine", ENDED), Died("fused", ENDED)], ["fused", "mine"]),
+        ([Died(CONTROL, ENDED)], ["fused", "mine"]),
+        ([Status("naive", "wrong", "differs")], ["fused", "mine"]),
+        ([Step("naive", "prepare"), Died(None, ENDED)], ["fused", "mine"]),
+        ([Step("naive", "prepare"), Usage("op.reference: raised")], ["fused", "mine"]),
+    ],
+)
+def test_who_may_have_harmed_others_of_its_process_is_measured_apart(
+    messages: list[Message], suspects: list[str] | None, tmp_path: Path
+) -> None:
+    """Each is then the only suspect in its processes, and the baseline has some without any."""
+
+    def take(case: Case, at_fault: bool, side: int = 0) -> Collected:
+        seen = Collected(
+            case, sides(case), tmp_path / "worker.log", lambda text: None, lambda side, device: None, lambda: at_fault
+        )
+        for message in messages:
+            seen.take(Place(0, side, True), 0, message)
+        return seen
+
+    case = of(Variant("naive", "fn"), Variant("fused", "fn"), Variant("mine", "fn"))
+    if suspects is None:
+        assert take(case, False).rows["mine"].status == "failed"
+        return
+    with pytest.raises(SuspectsError) as error:
+        take(case, False)
+    assert list(error.value.names) == suspects
+    apart = [side.variants for side in sides(case.apart(suspects)) if not side.control]
+    assert apart == [("naive", *(name for name in ("fused",) if name not in suspects)), *((name,) for name in suspects)]
+
+
+def test_a_baseline_that_is_at_fault_by_itself_is_told_so(tmp_path: Path) -> None:
+    case = of(Variant("naive", "fn"), Variant("fused", "fn"))
+    seen = Collected(
+        case, sides(case), tmp_path / "worker.log", lambda text: None, lambda side, device: None, lambda: True
+    )
+    seen.take(Place(0, 0, True), 0, Status("naive", "wrong", "differs"))
+    assert {name: row.status for name, row in seen.rows.items()} == {"naive": "wrong", "fused": "ok"}
 
 
 @pytest.mark.slow  # the test above tells the same of its messages

@@ -11,8 +11,8 @@ import pytest
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
 from harness.execution import fork_server
-from harness.execution.messages import Broken, Died, Done, Finish, Forged, Message, Ready, Usage, Warnings
-from harness.execution.process import Process
+from harness.execution.messages import Broken, Died, Done, Finish, Message, Ready, Usage, Warnings
+from harness.execution.process import FORGED, Process
 
 TARGETS = """
 import gc, os
@@ -125,7 +125,7 @@ def test_a_process_is_told_what_to_do_and_read_up_to_its_answer(start: Any, tmp_
 
 
 def test_what_is_none_of_its_messages_is_left_out(start: Any) -> None:
-    assert start("forges") == [Forged(), Forged(), Forged(), Done()]
+    assert start("forges") == [FORGED, FORGED, FORGED, Done()]
 
 
 def test_garbage_is_collected_in_a_process_and_imported_objects_are_none(start: Any) -> None:

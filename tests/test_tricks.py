@@ -20,12 +20,16 @@ def files(folder: Path) -> dict[str, str]:
     return {path.stem: path.read_text().partition(":")[0].strip('"') for path in sorted(folder.glob("*.py"))}
 
 
-ALONE = {"timer_results_forged", "exit_junk_in_the_pipe"}  # nobody knows whose they are, if there are several variants
+# By what others of the same process are harmed, so that all is measured again; nobody knows whose messages some are
+HARMING = {
+    "environment_kernel_wrong", "exit_by_thread", "exit_junk_in_the_pipe", "timer_by_thread", "timer_in_c",
+    "timer_in_c_for_itself", "timer_results_forged",
+}  # fmt: skip
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
-FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items())}
+FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items()) if name not in HARMING}
 QUICKLY = sorted(FIRST.values())[::5]  # one of every fifth kind
-LATER = sorted(set(TRICKS) - set(QUICKLY) - ALONE)
+LATER = sorted(set(TRICKS) - set(QUICKLY) - HARMING)
 
 
 def slow(names: list[str]) -> list[object]:
@@ -49,6 +53,11 @@ def test_a_trick_is_found_out(shared: Shared, name: str) -> None:
         "tricks" if name in QUICKLY else "more_tricks",
         lambda folder: measure(folder, "tricks", QUICKLY if name in QUICKLY else LATER),
     )
+    assert_found_out(ran, name)
+
+
+def assert_found_out(ran: Ran, name: str) -> None:
+    """It is found, by name, and not ranked; those beside it are as ever."""
     (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)  # not by an import
     assert any(part in said(ran, name) for part in found.split("|")), said(ran, name)
     row = ran.rows[name]
@@ -59,21 +68,25 @@ def test_a_trick_is_found_out(shared: Shared, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(ALONE))
-def test_what_is_written_into_the_pipe_is_left_out_and_told(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(HARMING))
+def test_nobody_is_accused_of_what_another_has_done(tmp_path: Path, name: str) -> None:
+    ran = measure(tmp_path, "tricks", [name])
+    assert_found_out(ran, name)
+    assert ran.rows["naive"]["verdict"] == "baseline"
+    assert all(ran.rows[honest]["speedup"] for honest in ("fused", "compiled"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exit_junk_in_the_pipe", "timer_in_c"])
+def test_the_only_candidate_is_known_to_have_done_it(tmp_path: Path, name: str) -> None:
     ran = in_process(
-        str(FOLDER / f"{name}.py"),
-        "--op",
-        *CASE[0].split("=")[1:],
-        *CASE[1:],
-        *QUICK,
-        cwd=tmp_path,
+        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:], *QUICK, cwd=tmp_path,
         module="harness.judge",
-    )
+    )  # fmt: skip
     verdict = json.loads(ran.out)
     assert (ran.status, verdict["valid"]) == (1, False)
-    assert verdict["findings"][0]["kind"] == "tampering"
-    assert "sends messages of its own" in verdict["findings"][0]["reason"]
+    kind = {"exit_junk_in_the_pipe": "tampering", "timer_in_c": "timer"}[name]
+    assert [each["kind"] for each in verdict["findings"]] == [kind]
 
 
 @pytest.mark.parametrize("name", [*sorted(set(HONEST) - BUILT), *slow(sorted(BUILT))])

@@ -27,6 +27,7 @@ class Environment:
     env: tuple[tuple[str, str | int | None], ...] = ()  # variables, set before torch is imported; None: unset
     threads: int | None = None
     python: str | None = None  # the path of an interpreter, of another virtual environment
+    alone: str = ""  # the one variant that has it, as its processes are shared with no other
 
     def within(self, outer: Environment) -> Environment:
         """This one, completed by what another says of all its variants."""
@@ -48,6 +49,7 @@ class Environment:
         if self.python:
             parts += [f"Python {seen['python']}", f"torch {seen['torch']}"] if seen else []
             parts.append(f"python={self.python}")
+        parts += ["processes of its own"] if self.alone else []
         return ", ".join(parts) or "no difference"
 
     @property

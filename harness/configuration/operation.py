@@ -7,8 +7,8 @@ import importlib
 import inspect
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
@@ -159,6 +159,14 @@ class Case:
     def key(self) -> CaseKey:
         """Its identity, and its title."""
         return CaseKey(self.operation.name, tuple(self.operation.dims.items()), self.dtype, self.mode, self.device)
+
+    def apart(self, names: Collection[str]) -> Case:
+        """The same, with these variants in processes that they share with no other."""
+        variants = (
+            replace(each, environment=replace(each.environment, alone=each.name)) if each.name in names else each
+            for each in self.operation.variants
+        )
+        return replace(self, operation=replace(self.operation, variants=tuple(variants)))
 
 
 def resolve(function: Function, key: str) -> Callable[..., Any]:

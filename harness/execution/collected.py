@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from harness.execution.messages import (
     Died,
     Done,
     Environment,
-    Forged,
     Measured,
     Message,
     Ready,
     Slow,
     Spoilt,
+    Status,
     Step,
+    Tampered,
     Usage,
     Warnings,
     Work,
@@ -34,23 +35,35 @@ from harness.execution.sides import Side
 from harness.measure.contents import alike
 from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG, Measurement
 
-FORGED = "sends messages of its own by the pipe of the measuring process, which were left out"
-
 Progress = Callable[[str], None]
 Admit = Callable[[Side, str], str | None]  # of an environment and its device: why it must not be measured
+
+
+Confirm = Callable[[], bool]  # whether the baseline is at fault by itself; raises what it raises
+
+
+class SuspectsError(Exception):
+    """One of several variants of a process has harmed others, or all; none of what was measured so far counts."""
+
+    def __init__(self, names: Sequence[str], reason: str):
+        super().__init__(reason)
+        self.names = names
 
 
 class Collected:
     """What was observed of a case, and of its environments, so far."""
 
-    def __init__(self, case: Case, sides: list[Side], log: Path, progress: Progress, admit: Admit):
+    def __init__(
+        self, case: Case, sides: Sequence[Side], log: Path, progress: Progress, admit: Admit, confirm: Confirm
+    ):
         self._case = case
         self._sides = sides
         self._log = log
         self._progress = progress
         self._admit = admit
+        self._confirm = confirm
         numbers = {name: side.number for side in sides if not side.control for name in side.variants}
-        names = [variant.name for variant in case.operation.variants]
+        names = [variant.name for variant in case.operation.variants if variant.name in numbers]
         self.rows = {name: Measurement(name, numbers[name]) for name in names}
         self.samples: list[list[Any]] = []  # variant, process, the rest of a measure.latency.Sample, time slice
         self.device_samples: list[list[Any]] = []  # variant, process, call, seconds on the device
@@ -60,16 +73,20 @@ class Collected:
         self.warnings: list[str] = []
         self.slow: Slow | None = None  # the slowest variant that is slow
         self._contents: Contents | None = None
+        self._begun = set[Place]()  # processes in which a variant's code has run
+        self._dead = set[str]()  # variants in whose turn a process ended
 
     def take(self, place: Place, slice_: int, message: Message) -> None:
         """Keeps a message of the process in a place of the pool, sent in the time slice of this number.
 
         Raises UsageError for what is the command's or the operation's fault, CaseError if no process can measure. In an
-        environment beside the baseline's that is the fault of the environment, and fails its rows.
+        environment beside the baseline's that is the fault of the environment, and fails its rows. Raises SuspectsError
+        if it may be that of any of several variants.
         """
         side = self._sides[place.side]
         match message:
             case Step(variant, name):
+                self._begun.add(place)
                 self._progress(f"{variant}: {name}")
             case DeviceOpened(description):
                 self._open(side, description)
@@ -90,19 +107,22 @@ class Collected:
             case Warnings(lines):
                 self.warnings += lines
             case Usage(line):
-                self._fault(side, UsageError(line))
+                self._fault(place, UsageError(line))
             case Broken(line):
-                self._fault(side, CaseError(f"{line}; see {self._log}"))
+                self._fault(place, CaseError(f"{line}; see {self._log}"))
             case Died(None, how):
-                self._fault(side, CaseError(f"the measuring process {how}; see {self._log}"))
+                self._fault(place, CaseError(f"the measuring process {how}; see {self._log}"))
             case Died(str(key), how) if key not in (*self.rows, *CONTROLS):
                 at_fault = self._case.operation.imported[key]
                 text = describe(at_fault) if callable(at_fault) else at_fault
-                self._fault(side, UsageError(f"{key}={text}: {how} when it was imported or called"))
+                self._fault(place, UsageError(f"{key}={text}: {how} when it was imported or called"))
             case Died(str(name), how):
-                self.rows[self._case.baseline.name if name in CONTROLS else name].escalate(FAILED, how)
-            case Forged():
-                self._accuse(side)
+                self._bury(side, self._case.baseline.name if name in CONTROLS else name, how)
+            case Status(variant, status, reason) if variant == self._case.baseline.name and status in (WRONG, FAILED):
+                self._blame_baseline(side, f"{variant}: {reason}")
+                record(self.rows, message)
+            case Tampered(variants, reason):
+                self._accuse(side, variants, reason)
             case Ready() | Measured() | Done() | Spoilt():
                 pass
             case _:
@@ -140,7 +160,7 @@ class Collected:
         if refused:
             raise UsageError(refused)
         if name != self.device["device"]:
-            self._fault(side, CaseError(f"measures on {name}, and the baseline on {self.device['device']}"))
+            self._fail(side, CaseError(f"measures on {name}, and the baseline on {self.device['device']}"))
 
     def _compare(self, side: Side, contents: Contents) -> None:
         """Fails an environment in which the operation's inputs, or what its reference gives, are others."""
@@ -149,19 +169,55 @@ class Collected:
         elif self._contents is not None:
             if not alike(contents.inputs, self._contents.inputs):
                 hint = "all of them have to be drawn by the generator that it is given"
-                self._fault(side, CaseError(f"op.inputs gives other numbers in its environment: {hint}"))
+                self._fail(side, CaseError(f"op.inputs gives other numbers in its environment: {hint}"))
             elif not alike(contents.expected, self._contents.expected):
-                self._fault(side, CaseError("op.reference gives other numbers in its environment"))
+                self._fail(side, CaseError("op.reference gives other numbers in its environment"))
 
-    def _accuse(self, side: Side) -> None:
-        """Tells of messages that were forged: of a variant, if it is the only one there beside the baseline."""
-        others = [name for name in side.variants if name in self.rows and name != self._case.baseline.name]
-        if len(others) == 1:
-            self.rows[others[0]].escalate(WRONG, f"tampers with what measures it: {FORGED}")
-        elif (text := f"a variant {FORGED}") not in self.warnings:
-            self.warnings.append(text)
+    def _suspects(self, side: Side) -> list[str]:
+        """Whoever has code in the processes of an environment, but for the operation's author."""
+        return [name for name in side.variants if name in self.rows and name != self._case.baseline.name]
 
-    def _fault(self, side: Side, error: UsageError | CaseError) -> None:
+    def _accuse(self, side: Side, accused: Sequence[str], reason: str) -> None:
+        """Says that a variant is wrong, if no other can have done it, nor harmed others by it."""
+        baseline, suspects = self._case.baseline.name, self._suspects(side)
+        if not suspects or (len(suspects) == 1 and baseline not in accused):
+            self.rows[suspects[0] if suspects else baseline].escalate(WRONG, reason)
+        elif not accused or not set(accused) <= set(suspects):
+            raise SuspectsError(suspects, reason)
+        elif any(self.rows[name].ranked for name in accused):
+            raise SuspectsError(accused, reason)
+        else:
+            for name in accused:
+                self.rows[name].escalate(WRONG, reason)
+
+    def _blame_baseline(self, side: Side, reason: str) -> None:
+        """Finds out whether the baseline is at fault, or what a variant has done in its process."""
+        suspects = self._suspects(side)
+        if suspects and not self._confirm():
+            raise SuspectsError(suspects, reason)
+
+    def _bury(self, side: Side, name: str, how: str) -> None:
+        """Fails the variant in whose turn a process ended; if that is not the first, who ended them?"""
+        reason = f"in a turn of {name} the process {how}"
+        if name == self._case.baseline.name:
+            self._blame_baseline(side, reason)
+        self._dead.add(name)
+        dead = [other for other in self._suspects(side) if other in self._dead]
+        if len(dead) > 1:
+            raise SuspectsError(dead, reason)
+        self.rows[name].escalate(FAILED, how)
+
+    def _fault(self, place: Place, error: UsageError | CaseError) -> None:
+        """Fails an environment, unless that is the doing of a variant whose code has run there."""
+        side = self._sides[place.side]
+        if place in self._begun:
+            if side.number == 0:
+                self._blame_baseline(side, str(error))
+            elif len(suspects := self._suspects(side)) > 1:
+                raise SuspectsError(suspects, str(error))
+        self._fail(side, error)
+
+    def _fail(self, side: Side, error: UsageError | CaseError) -> None:
         """Fails the rows of an environment; what the baseline's cannot do, the run cannot."""
         if side.number == 0 or side.control:
             raise error

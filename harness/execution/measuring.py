@@ -10,7 +10,7 @@ from harness.configuration.operation import Case
 from harness.configuration.settings import Settings
 from harness.devices.base import Device
 from harness.execution import peaks
-from harness.execution.collected import Progress
+from harness.execution.collected import Progress, SuspectsError
 from harness.execution.sampling import Sampling
 from harness.measure.trace import folder_name
 from harness.results import roofline, statistics
@@ -23,8 +23,7 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     `settings` hold the settings of its processes as `environment.compiling` gives them. Raises UsageError for what is
     the command's or the operation's fault, CaseError if no process can measure.
     """
-    sampling = Sampling(case, settings, folder, progress)
-    stopped = sampling.run()
+    sampling, stopped = _sampled(case, settings, folder, progress)
     if sampling.seen.device:
         device = devices.device(sampling.seen.device["device"], settings.devices)
         _list_artefacts(case, device, folder, progress, sampling)
@@ -42,6 +41,25 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
         stopped=stopped,
         warnings=list(dict.fromkeys(sampling.seen.warnings)),
     )
+
+
+def _sampled(case: Case, settings: Settings, folder: Path, progress: Progress) -> tuple[Sampling, str]:
+    """A case's sampling, and why it stopped.
+
+    If a variant has harmed others of its process it is done again, with those that it may have been apart: each can
+    then harm but itself, and shows it.
+    """
+    warnings: list[str] = []
+    while True:
+        sampling = Sampling(case, settings, folder, progress)
+        sampling.seen.warnings += warnings
+        try:
+            return sampling, sampling.run()
+        except SuspectsError as error:
+            again = f"measured again, with {', '.join(error.names)} in processes that they share with nobody"
+            progress(again)
+            warnings.append(f"{again}: {error}")
+            case = case.apart(error.names)
 
 
 def _compare_with_peaks(

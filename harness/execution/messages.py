@@ -262,14 +262,17 @@ class Died:
 
 
 @dataclass(frozen=True)
-class Forged:
-    """Something came by the process's pipe that is none of its messages, and was left out."""
+class Tampered:
+    """Something in the process is not as it ought to be, which shows in these rows, whoever did it."""
+
+    variants: tuple[str, ...]  # empty: in none
+    reason: str
 
 
 Message = (
     Measure | Alone | TimedAlone | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled
     | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents
-    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Forged
+    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Tampered
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

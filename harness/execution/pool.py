@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from harness.devices.cpu import cores
 from harness.execution import memory, parent_clock
-from harness.execution.messages import Alone, Done, Finish, Measure, Measured, Message, Ready, Status, TimedAlone
+from harness.execution.messages import Alone, Done, Finish, Measure, Measured, Message, Ready, Tampered, TimedAlone
 from harness.execution.process import PATIENCE_S, Process
-from harness.results.measurement import WRONG
 
 SLICE_S = 0.05  # of a set of processes: each has its share
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
@@ -202,9 +201,11 @@ class Pool:
         self._shares.pop(side, None)
 
     def end(self) -> None:
-        """Ends all processes, at once."""
+        """Ends all processes, which need not do what is left to do."""
+        for member in self._members:
+            member.process.tell(Done())
         for member in list(self._members):
-            self._remove(member, patience_s=0.0)
+            self._remove(member)
 
     def _counts(self, counted: Callable[[_Member], bool] = lambda member: True) -> dict[int, int]:
         """How many have finished, or are alive and count, by environment."""
@@ -212,12 +213,15 @@ class Pool:
         return {side: self._finished[side] + found[side] for side in self._shares}
 
     def _compare_clocks(self, member: _Member, timed: Sequence[str]) -> None:
+        found: dict[str, str] = {}
         for name in timed:
             if member not in self._members:
                 return
             reason = parent_clock.disagreement(self._alone(member, name))
             if reason:
-                self._take(member.place, self._slices, Status(name, WRONG, reason))
+                found[name] = reason
+        if found:
+            self._take(member.place, self._slices, Tampered(tuple(found), next(iter(found.values()))))
 
     def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
         """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""

@@ -31,7 +31,7 @@ from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server, interpreter, token
 from harness.execution.environment import applied, worker_environment
-from harness.execution.messages import Broken, Died, Done, Forged, Message, Spoilt, Usage, from_json, to_json
+from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage, from_json, to_json
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
 Started = tuple[
@@ -39,6 +39,9 @@ Started = tuple[
 ]  # a process; our end of its pipe; whose turn it is, and a count of turns
 
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
+FORGED = Tampered(
+    (), "tampers with what measures it: sends messages of its own by the process's pipe, which were left out"
+)
 
 
 class Process:
@@ -90,7 +93,7 @@ class Process:
                     line = self._connection.recv_bytes()
                     since = time.monotonic()
                     genuine = line.startswith(self._token)
-                    message = from_json(token.content(line)) if genuine else Forged()
+                    message = from_json(token.content(line)) if genuine else FORGED
                     yield message
                     if isinstance(message, until | Done | Spoilt | Usage | Broken):
                         return

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from harness.configuration.operation import Case
@@ -21,7 +23,7 @@ from harness.execution.speed import Speed
 from harness.execution.task import Task
 from harness.results import statistics
 from harness.results.machine import Machine, fastest
-from harness.results.measurement import ACROSS, CONTROL, CONTROLS, FAILED
+from harness.results.measurement import ACROSS, CONTROL, CONTROLS, FAILED, WRONG
 from harness.results.samples import QUIET, STARVED, Samples
 from harness.results.stopping import Compared, StoppingRule
 
@@ -39,7 +41,7 @@ class Sampling:
         self._folder = folder
         self._progress = progress
         self._sides = sides(case)
-        self.seen = Collected(case, self._sides, folder / "worker.log", progress, self._refusal)
+        self.seen = self._collected(self._sides)
         self._share_s = settings.latency.seconds / settings.latency.max_processes  # of a set, warm-up included
         shares = [side.share for side in self._sides]
         controls = [side.number for side in self._sides if side.control]
@@ -183,8 +185,30 @@ class Sampling:
             reason = f"latency.seconds={latency.seconds:g} are spent by {complete} processes of slow calls"
         return reason
 
-    def _start(self, place: Place) -> Process:
-        side = self._sides[place.side]
+    def _collected(self, sides: Sequence[Side]) -> Collected:
+        log = self._folder / "worker.log"
+        return Collected(self._case, sides, log, self._progress, self._refusal, self._baseline_is_at_fault)
+
+    def _baseline_is_at_fault(self) -> bool:
+        """Whether it is so in a process that measures nothing else; on a device of one's own there is room for none.
+
+        Raises what such a process raises.
+        """
+        if not self._shared:
+            return True
+        baseline = self._case.baseline
+        side = Side(0, baseline.environment, (baseline.name,))
+        seen = self._collected([side])
+        pool = Pool(partial(self._start, side=side), seen.take, 0.0)
+        try:
+            pool.prepare(pool.sides)
+            pool.finish()
+        finally:
+            pool.end()
+        return seen.rows[baseline.name].status in (WRONG, FAILED)
+
+    def _start(self, place: Place, side: Side | None = None) -> Process:
+        side = side or self._sides[place.side]
         worker = replace(self._settings.worker, **side.environment.applied(self._settings.worker))
         names = self.seen.standing(side.variants)
         device_timed = dict.fromkeys(name for name, *_ in self.seen.device_samples)

@@ -14,7 +14,7 @@ import torch
 
 from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
-from harness.execution.messages import Note, Send, SetTurn, Status, Step, Warnings
+from harness.execution.messages import Note, Send, SetTurn, Status, Step, Tampered, Warnings
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.latency import Turn
@@ -52,6 +52,7 @@ class Turns:
         self._process = os.getpid()
         self._changes: dict[str, set[str]] = {}
         self._looked = monotonic()  # at all global state
+        self._tampering: dict[str, dict[str, None]] = {}  # in whose turns the same was done
         self._unexplained: list[str] = []  # what somebody left changed, nobody knows who
         self.failed: set[str] = set()
         self.compiles: Counter[str] = Counter()  # in each variant's turns since the last `forget_compiles`
@@ -138,13 +139,22 @@ class Turns:
         if monotonic() - self._looked > FULL_S:
             self._unexplained = self.state.restore_all()
             self._looked = monotonic()
+            if tampered := self.state.tampered(self._unexplained):
+                self._send(Tampered((), f"tampers with what measures it: replaces {few(sorted(tampered))}"))
 
     def _restore(self, variant: str, changed: list[str]) -> None:
         known = self._changes.setdefault(self._row(variant), set()) if changed else set()
         tampered = sorted(set(self.state.tampered(changed)) - known)
         if tampered:
-            self._send(Status(self._row(variant), WRONG, f"tampers with what measures it: replaces {few(tampered)}"))
+            self._tell(self._row(variant), f"tampers with what measures it: replaces {few(tampered)}")
         known.update(changed)
+
+    def _tell(self, row: str, reason: str) -> None:
+        """Says whose turn it was; of who did it that says nothing if it is the baseline's, or not the only one."""
+        others = self._tampering.setdefault(reason, {row: None})
+        others[row] = None
+        own = len(others) == 1 and row != self._baseline
+        self._send(Status(row, WRONG, reason) if own else Tampered(tuple(others), reason))
 
     def _fail(self, variant: str, step: str, error: BaseException) -> None:
         self.failed.add(self._row(variant))

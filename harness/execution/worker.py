@@ -19,7 +19,7 @@ from harness.execution import messages, sandbox
 from harness.execution.checking import Checking
 from harness.execution.environment import of_process
 from harness.execution.fresh_contents import FreshContents
-from harness.execution.messages import Alone, Finish, Measure, Message, Receive, Send, SetTurn, Spoilt, Status, Warnings
+from harness.execution.messages import Alone, Finish, Measure, Receive, Send, SetTurn, Spoilt, Status, Warnings
 from harness.execution.profiling import Profiling
 from harness.execution.task import Task
 from harness.execution.time_slices import TimeSlices
@@ -49,9 +49,10 @@ def run(task: Task, send: Send, set_turn: SetTurn, receive: Receive) -> None:
     worker = _Worker(task, send, set_turn, sandboxed)
     try:
         worker.prepare()
-        while not isinstance(message := receive(), Finish):
+        while isinstance(message := receive(), Alone | Measure):
             worker.measure(message)
-        worker.finish(message.hidden_seed)
+        if isinstance(message, Finish):
+            worker.finish(message.hidden_seed)
     except SpoiltError:
         send(Spoilt())
 
@@ -102,11 +103,11 @@ class _Worker:
         self.turns.forget_compiles()
         self.send(messages.Ready(rounds, own_memory() if self.task.full_pass else 0))
 
-    def measure(self, message: Message) -> None:
+    def measure(self, message: Alone | Measure) -> None:
         """Times all variants for a time slice, or one of them for a moment."""
         if isinstance(message, Alone):
             self.slices.alone(message)
-        elif isinstance(message, Measure):
+        else:
             self.slices.measure(message)
 
     def finish(self, hidden_seed: int) -> None:
