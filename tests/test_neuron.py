@@ -148,7 +148,7 @@ def test_engine_activity_joins_the_tables_in_each_shape_of_summary(healthy: Ran)
     assert json.loads(raw.read_text())
 
 
-@pytest.fixture(scope="module", params=["flow", pytest.param("submission", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in ("flow", "submission")])
 def two_cores(request: pytest.FixtureRequest, shared: Shared) -> Ran:
     """A run on a logical core of two physical ones, whose traces name the flow of an execution or not."""
 
