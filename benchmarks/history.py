@@ -19,7 +19,8 @@ from programs import report
 from harness.configuration.operation import CaseKey
 from harness.history import history
 from harness.history.history import History, Settings
-from harness.history.record import LATENCY, RELATIVE, Result, Run, Setup
+from harness.history.record import LATENCY, RELATIVE, Setup
+from harness.history.runs import Runs
 from harness.history.steps import largest, steps, threshold
 
 TENTH = 1.1
@@ -107,18 +108,21 @@ def tally(made: History, place: int, plan: dict[str, Any], counts: dict[str, int
     counts["series with a change of ratio that was not planted"] += bool(others)
 
 
-def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any], scatter: float, louder: float) -> list[Run]:
+def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any], scatter: float, louder: float) -> Runs:
     """60 runs of three cases, as if each had been read."""
     runs = []
     loud = False
+    cases = [CaseKey("rmsnorm", (("hidden", 256 << case),), "bfloat16", "forward", "cpu") for case in range(3)]
+    early = {"harness": "0.1", "torch": "2.13", "latency.cache": "warm", "host": "one"}
+    setups = [
+        [Setup(case, "naive", "one", early | more) for case in cases] for more in ({}, plan.get("conditions", {}))
+    ]
     for number in range(60):
         loud = rng.random() < (0.75 if loud else 0.1)
         late = number >= place
-        conditions = {"harness": "0.1", "torch": "2.13", "latency.cache": "warm", "host": "one"}
-        conditions |= plan.get("conditions", {}) if late else {}
         speed = plan.get("machine", 1.0) if late else 1.0
         speed *= plan.get("drift", 1.0) ** number * np.exp(louder * loud)
-        for case in range(3):
+        for setup in setups[late]:
             shared = speed * np.exp(scatter * rng.standard_normal())
             latency = {
                 name: us
@@ -127,30 +131,20 @@ def made_runs(rng: np.random.Generator, place: int, plan: dict[str, Any], scatte
                 * (plan.get(name, 1.0) if late else 1.0)
                 for name, us in LATENCIES.items()
             }
-            key = CaseKey("rmsnorm", (("hidden", 256 << case),), "bfloat16", "forward", "cpu")
-            runs.append(made_run(number, key, latency, conditions))
-    return runs
+            runs.append((f"{number}-{setup.case.dims}", setup, made_run(number, latency)))
+    return Runs.of(runs)
 
 
-def made_run(number: int, case: CaseKey, latency: dict[str, float], conditions: dict[str, str]) -> Run:
-    """One run, with no interval."""
+def made_run(number: int, latency: dict[str, float]) -> list[Any]:
+    """The plain values of one run, with no interval."""
     others = sorted(value for name, value in latency.items() if name != "naive")
     middle = float(np.sqrt(others[0] * others[1]))
-    results = {
-        name: Result(
-            name,
-            "ok",
-            None,
-            {
-                LATENCY: (float(value), None, None),
-                RELATIVE: (float(value / (middle if name == "naive" else latency["naive"])), None, None),
-            },
-        )
-        for name, value in latency.items()
-    }
-    commit = f"{number + 1:040x}"
-    setup = Setup(case, "naive", "one", conditions)
-    return Run(f"{number}-{case.dims}", None, setup, 86_400.0 * number, None, commit, False, None, results)
+    results = []
+    for name, value in latency.items():
+        beside = value / (middle if name == "naive" else latency["naive"])
+        figures = {LATENCY: (float(value), None, None), RELATIVE: (float(beside), None, None)}
+        results.append([name, "ok", "", figures])
+    return [86_400.0 * number, None, f"{number + 1:040x}", False, None, results]
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ import numpy as np
 from harness.history import series
 from harness.history.changes import STATUS, Change
 from harness.history.history import History
-from harness.history.record import MEASURES, RATIOS, Run
+from harness.history.record import MEASURES, RATIOS
+from harness.history.runs import Run, Runs
 from harness.history.series import Group
 from harness.history.words import BROKEN, SLOWER
 from harness.results import statistics
@@ -54,7 +55,7 @@ class Judgement:
         return VERDICTS.index(self.verdict), -abs(float(np.log(self.ratio.value))) if self.ratio else 0.0
 
 
-def judge(old: History, runs: Sequence[Run], threshold: float, confidence: float) -> list[Judgement]:
+def judge(old: History, runs: Runs, threshold: float, confidence: float) -> list[Judgement]:
     """Every variant of the new runs, and those that they lack, the worst first; all claims hold with `confidence`."""
     earlier = {(group.case, group.machine, group.settings): group for group in old.groups}
     pairs = [(new, _earlier(new, earlier)) for new in series.groups(runs)]
@@ -91,9 +92,8 @@ def _names(new: Group, before: Group | None) -> list[str]:
 
 
 def _judge(old: History, before: Group | None, new: Group, name: str, threshold: float, confidence: float) -> Judgement:
-    results = [result for result in new.results(name) if result is not None]
-    last = next((result for result in reversed(before.results(name)) if result), None) if before else None
-    status, reason = (results[-1].status, results[-1].reason) if results else (MISSING, "")
+    now, last = new.last(name), before.last(name) if before else None
+    status, reason = (now.status, now.reason) if now else (MISSING, "")
 
     def judgement(verdict: str, reason: str, measure: str | None = None, figures: Figures = UNKNOWN) -> Judgement:
         return Judgement(new, name, status, verdict, measure, *figures, reason)

@@ -143,7 +143,7 @@ def _elsewhere(change: Change, groups: Sequence[Group]) -> list[float]:
     for other in groups:
         if other.machine != group.machine or other.case == group.case:
             continue
-        before, after = np.searchsorted(other.times, start, "right") - 1, np.searchsorted(other.times, end)
+        before, after = np.searchsorted(other.runs.times, start, "right") - 1, np.searchsorted(other.runs.times, end)
         by = shift(other.series(other.baseline, change.measure), int(before), int(after), AROUND)
         if by is not None:
             moved.append(by)
@@ -154,13 +154,13 @@ def _elsewhere(change: Change, groups: Sequence[Group]) -> list[float]:
 
 def _coincidence(change: Change) -> Coincidence:
     """The conditions that are others from the change on, to within the run that its place is known to."""
-    runs = list(change.group.runs)
+    runs = change.group.runs
     if change.status is not None:  # known to the run
         before, after = [runs[change.before]], [runs[change.place]]
     else:
         near = max(change.within, NEAR)
-        before = runs[max(change.before - near - SIDE + 1, 0) : max(change.before - near + 1, 1)]
-        after = runs[change.place + near : change.place + near + SIDE] or [runs[-1]]
+        before = [*runs[max(change.before - near - SIDE + 1, 0) : max(change.before - near + 1, 1)]]
+        after = [*runs[change.place + near : change.place + near + SIDE]] or [runs[-1]]
     around = runs[max(change.place - AROUND, 0) : change.place + AROUND]
     found = Coincidence()
     for name, old, new in differing(before[-1].conditions, after[0].conditions):

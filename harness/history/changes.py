@@ -163,16 +163,17 @@ def _same(change: Change, move: Change) -> bool:
 
 def _statuses(group: Group, name: str) -> list[Change]:
     """A change for each time that the variant was not right, and, if it never was again, that is all of it."""
-    known = [(place, result) for place, result in enumerate(group.results(name)) if result and result.status != SKIPPED]
+    statuses = group.texts(name, "status")
     changes: list[Change] = []
-    if all(result.status == OK for _, result in known):  # nearly always
+    if not {*statuses} - {OK, SKIPPED, None}:  # nearly always
         return changes
+    known = [(place, status) for place, status in enumerate(statuses) if status not in (SKIPPED, None)]
     for (before, old), (place, new) in pairwise(known):
-        if old.status == OK and new.status != OK:
-            status = old.status, new.status
-            changes.append(Change(group, name, STATUS, place, before, None, status=status, reason=new.reason))
-        elif new.status == OK and old.status != OK and changes:
+        if old == OK and new != OK:
+            reason = group.runs[place].results[name].reason
+            changes.append(Change(group, name, STATUS, place, before, None, status=(old, new), reason=reason))
+        elif new == OK and old != OK and changes:
             changes[-1].until = place
-        elif new.status == OK and old.status != OK:
-            changes.append(Change(group, name, STATUS, place, before, None, status=(old.status, new.status)))
+        elif new == OK and old != OK:
+            changes.append(Change(group, name, STATUS, place, before, None, status=(old, new)))
     return changes

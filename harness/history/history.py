@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from harness.configuration.errors import UsageError, unknown_key
-from harness.history import causes, changes, findings, notices, series, sources, words
+from harness.history import causes, changes, findings, notices, reading, series, words
 from harness.history.changes import Change
 from harness.history.findings import Finding
-from harness.history.record import Run
+from harness.history.reading import Reading
+from harness.history.runs import Run, Runs
 from harness.history.series import Group
-from harness.history.store import Reading, Store
+from harness.history.store import Store
 from harness.report import formatting
 
 NAMED = 10  # values in an error
@@ -35,7 +38,7 @@ class Settings:
 class History:
     """Many runs over time."""
 
-    runs: Sequence[Run]
+    runs: Runs
     groups: Sequence[Group]
     changes: Sequence[Change]
     findings: Sequence[Finding]  # the worst first
@@ -46,24 +49,23 @@ class History:
     @property
     def newest(self) -> float:
         """The time of the last run."""
-        return max(run.time for run in self.runs)
+        return float(self.runs.times.max())
 
 
-def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple[list[Run], list[str], int]:
+def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple[Runs, list[str], int]:
     """The runs in folders and in a branch, notices of what is odd in them, and how many files were new.
 
     Raises UsageError if there are none.
     """
-    listed = [*sources.in_paths(paths), *(sources.in_branch(branch) if branch is not None else [])]
     with Store(settings.store) as store:
-        reading = store.read(list({source.name: source for source in listed}.values()))
+        found = reading.read(store, paths, branch)
         problem = [store.problem] if store.problem else []
-    told = [*problem, *notices.of_reading(reading)]
-    runs, again = notices.distinct(notices.renamed(reading.runs, settings.renamed))
+    told = [*problem, *notices.of_reading(found)]
+    runs, again = notices.distinct(found.runs.renamed(settings.renamed))
     told += [*again, *notices.of_runs(runs)]
     if not runs:
-        raise UsageError(_nothing(paths, branch, reading))
-    return list(_chosen(runs, settings.where)), told, reading.new
+        raise UsageError(_nothing(paths, branch, found))
+    return _chosen(runs, settings.where), told, found.new
 
 
 def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> History:
@@ -84,7 +86,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def of_runs(runs: Sequence[Run], told: Sequence[str], new: int, settings: Settings) -> History:
+def of_runs(runs: Runs, told: Sequence[str], new: int, settings: Settings) -> History:
     """The history of runs that were read."""
     groups = series.groups(runs)
     found: list[Change] = []
@@ -104,28 +106,30 @@ def value(run: Run, key: str) -> str | None:
     return known[key] if key in known else run.commit if key == "commit" else run.conditions.get(key)
 
 
-def keys(runs: Sequence[Run]) -> list[str]:
+def keys(runs: Runs) -> list[str]:
     """All names that a run has a value of."""
     described = ["op", "dtype", "mode", "device", "machine", "commit"]
-    dims = dict.fromkeys(name for run in runs for name, _ in run.case.dims)
-    conditions = {id(run.conditions): run.conditions for run in runs}
-    return [*described, *dims, *dict.fromkeys(name for known in conditions.values() for name in known)]
+    setups = runs.setups.values()
+    dims = dict.fromkeys(name for setup in setups for name, _ in setup.case.dims)
+    return [*described, *dims, *dict.fromkeys(name for setup in setups for name in setup.conditions)]
 
 
-def _chosen(runs: Sequence[Run], where: Mapping[str, str]) -> Iterator[Run]:
+def _chosen(runs: Runs, where: Mapping[str, str]) -> Runs:
     for key, wanted in where.items():
         known = keys(runs)
         if key not in known:
             raise unknown_key("", key, known)
-        values = {found for run in runs if (found := value(run, key)) is not None}
-        runs = [run for run in runs if value(run, key) == wanted]
+        shared = runs.column("setup"), runs.column("commit" if key == "commit" else "setup")
+        _, first, which = np.unique(np.stack(shared), axis=1, return_index=True, return_inverse=True)
+        values = [value(run, key) for run in runs[first]]
+        runs = runs[np.array([found == wanted for found in values])[which.ravel()]]
         if not runs:
-            there = formatting.some(sorted(map(words.safe, values)), NAMED)
+            there = formatting.some(sorted({words.safe(found) for found in values if found is not None}), NAMED)
             raise UsageError(f"--where {key}={wanted}: no such run; there are {there}")
-    yield from runs
+    return runs
 
 
-def _nothing(paths: Sequence[Path], branch: str | None, reading: Reading) -> str:
+def _nothing(paths: Sequence[Path], branch: str | None, found: Reading) -> str:
     where = ", ".join([*map(str, paths), *([f"the branch {branch}"] if branch is not None else [])])
-    left_out = f"; {reading.problems[0][0]}: {reading.problems[0][1]}" if reading.problems else ""
+    left_out = f"; {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
     return f"{where}: no results of a run there{left_out}"

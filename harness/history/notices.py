@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from harness.history import words
-from harness.history.record import Run
+from harness.history.reading import Reading
+from harness.history.runs import NONE, Run, Runs
 from harness.history.series import Group
-from harness.history.store import Reading
 from harness.report import formatting
 
 ENOUGH = 3  # runs that a variant needs on its side to pass for a renamed one
@@ -19,19 +21,18 @@ def of_reading(reading: Reading) -> Iterator[str]:
     reasons: dict[str, list[str]] = defaultdict(list)
     for name, reason in reading.problems:
         reasons[f"{reason}: left out"].append(name)
-    for run in reading.runs:
-        if run.clock is not None:
-            reasons[f"{run.clock}: it stands at the commit's time"].append(run.name)
+    for run in reading.runs[reading.runs.column("clock") != NONE]:
+        reasons[f"{run.clock}: it stands at the commit's time"].append(run.name)
     reasons["a copy of another file: counted once"] += reading.copies
     yield from (f"{_named(names)}: {reason}" for reason, names in reasons.items() if names)
 
 
-def of_runs(runs: Sequence[Run]) -> Iterator[str]:
+def of_runs(runs: Runs) -> Iterator[str]:
     """Two machines of one name."""
     machines: dict[str, set[str]] = defaultdict(set)
-    for conditions in {id(run.setup): run.conditions for run in runs}.values():
-        if host := conditions.get("host"):
-            machines[host].add(f"{conditions.get('cores')} cores of {conditions.get('cpu')}")
+    for setup in runs.setups.values():
+        if host := setup.conditions.get("host"):
+            machines[host].add(f"{setup.conditions.get('cores')} cores of {setup.conditions.get('cpu')}")
     for host, several in sorted(machines.items()):
         if len(several) > 1:
             listed = formatting.listed(sorted(words.safe(machine) for machine in several))
@@ -53,27 +54,25 @@ def of_groups(groups: Sequence[Group]) -> Iterator[str]:
         yield f"{where}: if it was renamed, --rename {first}={second} makes one series of both"
 
 
-def distinct(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+def distinct(runs: Runs) -> tuple[Runs, list[str]]:
     """Runs without those that are equal in time and figures to an earlier one; and a notice of these."""
-    seen: dict[tuple, list[Run]] = defaultdict(list)
-    kept: list[Run] = []
-    again: list[Run] = []
-    for run in runs:
-        alike = seen[run.case, run.machine, run.time]
-        (again if any(other.results == run.results for other in alike) else kept).append(run)
-        alike.append(run)
-    told = f"{_named([run.name for run in again])}: the same run as in another file: counted once" if again else None
-    return kept, [told] if told else []
-
-
-def renamed(runs: Sequence[Run], names: Mapping[str, str]) -> list[Run]:
-    """Runs in which variants have their new names; one that holds both names keeps both."""
-    return [run.renamed(names) for run in runs] if names else list(runs)
+    cases, _ = runs.numbered(lambda setup: (setup.case, setup.machine))
+    order = np.lexsort((runs.times, cases))  # those of a case at a time are neighbours, in their order
+    alike = (np.diff(cases[order]) == 0) & (np.diff(runs.times[order]) == 0)
+    again = np.zeros(len(runs), bool)
+    seen: list[Run] = []
+    for place in np.flatnonzero(alike):
+        run, other = runs[int(order[place + 1])], runs[int(order[place])]
+        seen = [*seen, other] if place and alike[place - 1] else [other]
+        again[order[place + 1]] = any(other.results == run.results for other in seen)
+    if not again.any():
+        return runs, []
+    return runs[~again], [f"{_named(runs.names[again].tolist())}: the same run as in another file: counted once"]
 
 
 def _places(group: Group, name: str) -> tuple[int, int]:
-    held = [result is not None for result in group.results(name)]
-    return held.index(True), len(held) - 1 - held[::-1].index(True)
+    held = np.flatnonzero(group.rows[name] != NONE)
+    return int(held[0]), int(held[-1])
 
 
 def _named(names: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from harness.history.findings import Finding
 from harness.history.history import History
 from harness.history.pivot import Pivot
 from harness.history.record import LATENCY, MEASURES
-from harness.history.series import Group, differing
+from harness.history.series import Group, switched
 from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.storage import atomic
@@ -36,7 +35,7 @@ DAYS = (1, 7, 30, 90, 365)
 
 def write(folder: Path, history: History, threshold: float, days: float, pivot: Pivot | None) -> None:
     """Writes index.html into a folder; links lead from there to the runs' own pages."""
-    first = min(run.time for run in history.runs)
+    first = float(history.runs.times.min())
     page = _template().render(
         title="History",
         subtitle=f"{words.count(len(history.runs), 'run')} of {words.count(len(history.groups), 'case')} · "
@@ -74,7 +73,7 @@ def _known(groups: Sequence[Group], measure: str) -> bool:
 
 def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Change]]) -> dict[str, Any]:
     case = group.case
-    names = [run.commit_name or formatting.NOTHING for run in group.runs]
+    names = [name or formatting.NOTHING for name in group.runs.commit_names]
     commits = list(dict.fromkeys(names))
     place = {commit: number for number, commit in enumerate(commits)}
     return {
@@ -84,22 +83,22 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
         "device": case.device,
         "machine": words.safe(group.machine),
         "baseline": words.safe(group.baseline),
-        "times": [round(run.time) for run in group.runs],
+        "times": np.rint(group.runs.times).astype(int).tolist(),
         "commits": commits,
         "commit": [place[name] for name in names],
-        "names": [run.name for run in group.runs],
-        "pages": [_link(folder, run.page) for run in group.runs] if any(run.page for run in group.runs) else None,
+        "names": group.runs.names.tolist(),
+        "pages": [_link(folder, page) for page in group.runs.pages] if group.runs.pages.any() else None,
         "versions": _versions(group),
         "series": [_series(group, name, changed.get((id(group), name), [])) for name in group.variants],
     }
 
 
 def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any]:
-    results = group.results(name)
+    statuses = group.texts(name, "status")
     measures = {measure: group.series(name, measure) for measure in MEASURES}
     return {
         "variant": words.safe(name),
-        "wrong": [[place, result.status] for place, result in enumerate(results) if result and result.status != OK],
+        "wrong": [[place, status] for place, status in enumerate(statuses) if status not in (OK, None)],
         "measures": {
             measure: {"places": series.places.tolist(), **_figures(series.figures)}
             for measure, series in measures.items()
@@ -136,12 +135,8 @@ def _thousandths(shares: np.ndarray) -> list[int | None]:
 def _versions(group: Group) -> list[tuple[int, str]]:
     """Versions and settings that change between two runs; none of what changes all the time."""
     marks = []
-    for place, (old, new) in enumerate(pairwise(group.runs), start=1):
-        found = [
-            f"{name}: {before} → {after}"
-            for name, before, after in differing(old.conditions, new.conditions)
-            if name != causes.HOST
-        ]
+    for place, differences in switched(group.runs):
+        found = [f"{name}: {before} → {after}" for name, before, after in differences if name != causes.HOST]
         if found:
             marks.append((place, words.safe("\n".join(found), 300)))
     return marks if len(marks) <= max(MARKED, len(group.runs) * causes.OFTEN) else []

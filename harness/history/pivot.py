@@ -11,7 +11,8 @@ from typing import Any
 from harness.configuration.errors import UsageError, unknown_key
 from harness.history import causes, words
 from harness.history.history import History, keys, value
-from harness.history.record import LATENCY, RELATIVE, Figure, Run
+from harness.history.record import LATENCY, RELATIVE, Figure
+from harness.history.runs import Run
 from harness.report import formatting
 from harness.report.tables import Table
 

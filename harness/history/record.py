@@ -22,6 +22,7 @@ from harness.results.measurement import DEGRADED, OK
 from harness.results.storage import Document
 
 Figure = Sequence[Any]  # a value, and the bounds of its interval or None
+Plain = tuple[list[Any], list[Any]]  # what results hold, of plain values: of a setup, and of the run
 
 RELATIVE, DEVICE_RELATIVE, DEVICE, LATENCY = "relative", "device_relative", "device_time_us", "latency_us"
 # Each measure, the steadiest first, with the columns of comparison.csv that hold its value and bounds
@@ -62,75 +63,18 @@ class Setup:
         (op, dims, *rest), baseline, machine, conditions = plain
         return cls(CaseKey(op, tuple((name, size) for name, size in dims), *rest), baseline, machine, conditions)
 
+    def renamed(self, names: Mapping[str, str]) -> Setup:
+        """The same with other names of variants."""
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One case as one run measured it."""
+        def now(key: str) -> str:
+            found = next((old for old in names if key.startswith(f"{CONFIGURED}{old}.")), None)
+            return key if found is None else f"{CONFIGURED}{names[found]}{key[len(CONFIGURED) + len(found) :]}"
 
-    name: str  # its file, or BRANCH:file
-    page: str | None  # its report.html
-    setup: Setup
-    time: float  # seconds since 1970
-    clock: str | None  # what is wrong with the time that it gives
-    commit: str | None
-    changed: bool  # whether files of the commit were changed
-    yardstick: float | None  # seconds that a fixed piece of work took the machine at its fastest, if the run has it
-    results: Mapping[str, Result]  # by variant
-
-    @property
-    def case(self) -> CaseKey:
-        """The case that was measured."""
-        return self.setup.case
-
-    @property
-    def baseline(self) -> str:
-        """The variant that others were compared with."""
-        return self.setup.baseline
-
-    @property
-    def machine(self) -> str:
-        """What it was measured on."""
-        return self.setup.machine
-
-    @property
-    def conditions(self) -> Mapping[str, str]:
-        """What it was measured under."""
-        return self.setup.conditions
-
-    @property
-    def commit_name(self) -> str | None:
-        """Its commit in seven digits, with a + if files of it were changed."""
-        return f"{self.commit[:7]}{'+' if self.changed else ''}" if self.commit else None
-
-    def renamed(self, names: Mapping[str, str]) -> Run:
-        """The same with other names of variants; a variant keeps its name if another one has the new name."""
-        new = {old: name for old, name in names.items() if old in self.results and name not in self.results}
-        if not new:
-            return self
-
-        def now(name: str) -> str:
-            return new.get(name, name)
-
-        def key_now(key: str) -> str:
-            found = next((old for old in new if key.startswith(f"{CONFIGURED}{old}.")), None)
-            return key if found is None else f"{CONFIGURED}{new[found]}{key[len(CONFIGURED) + len(found) :]}"
-
-        known = {key_now(key): value for key, value in self.conditions.items()}
-        return replace(
-            self,
-            setup=replace(self.setup, baseline=now(self.baseline), conditions=known),
-            results={now(name): result._replace(variant=now(name)) for name, result in self.results.items()},
-        )
-
-    @classmethod
-    def of(cls, name: str, page: str | None, setup: Setup, plain: Sequence[Any]) -> Run:
-        """The run from the plain values that `read` returned."""
-        time, clock, commit, changed, yardstick, results = plain
-        made = {result[0]: Result(*result) for result in results}
-        return cls(name, page, setup, time, clock, commit, changed, yardstick, made)
+        known = {now(key): value for key, value in self.conditions.items()}
+        return replace(self, baseline=names.get(self.baseline, self.baseline), conditions=known)
 
 
-def read(content: bytes) -> tuple[list[Any], list[Any]]:
+def read(content: bytes) -> Plain:
     """A results.json as the plain values of a setup, and of a run.
 
     Raises UsageError if it is damaged, of another schema version, not whole, or without samples.
@@ -138,7 +82,7 @@ def read(content: bytes) -> tuple[list[Any], list[Any]]:
     document = storage.parsed(content, storage.SCHEMA_VERSION)
     try:
         with np.errstate(all="ignore"):  # of times that are no times: their figures are not known
-            setup, run = _setup(document), _run(document)
+            setup, run = storage.strict(_setup(document)), storage.strict(_run(document))
         json.dumps([setup, run], ensure_ascii=False).encode()  # no file can hold half of a surrogate pair
         return setup, run
     except UsageError:

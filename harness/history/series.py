@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from harness.configuration.operation import CaseKey
-from harness.history.record import MEASURES, Figure, Result, Run
+from harness.history.record import MEASURES, Result, Setup
+from harness.history.runs import NONE, Runs
 from harness.results.conditions import SETTINGS
 
 STAY = 2  # runs in a row, on average, up to which a condition alternates
@@ -42,7 +43,7 @@ class Group:
     case: CaseKey
     machine: str
     settings: tuple[str, ...]  # those that distinguish it from other groups of the case: `latency.cache=cold`
-    runs: Sequence[Run]
+    runs: Runs
 
     @cached_property
     def title(self) -> str:
@@ -50,14 +51,24 @@ class Group:
         return " · ".join([self.case.title, *self.settings])
 
     @cached_property
-    def variants(self) -> list[str]:
-        """All variants that any run has, in the order of the last run that has them."""
-        return list(dict.fromkeys(name for run in reversed(self.runs) for name in run.results))
+    def rows(self) -> dict[str, np.ndarray]:
+        """The row of each run's result in the columns, by variant; NONE if the run does not have it.
 
-    @cached_property
-    def times(self) -> np.ndarray:
-        """When each run was, in seconds since 1970."""
-        return np.array([run.time for run in self.runs])
+        All variants that any run has, in the order of the last run that has them.
+        """
+        columns = self.runs.columns
+        rows, of = columns.rows(self.runs.places)
+        numbers = columns.results["variant"][rows]
+        last_first = np.argsort(-of, kind="stable")
+        found, first = np.unique(numbers[last_first], return_index=True)
+        held = np.full((len(found), len(self.runs)), NONE)
+        held[np.searchsorted(found, numbers), of] = rows
+        return {columns.texts[found[variant]]: held[variant] for variant in np.argsort(first)}
+
+    @property
+    def variants(self) -> list[str]:
+        """Their names."""
+        return list(self.rows)
 
     @property
     def baseline(self) -> str:
@@ -67,76 +78,96 @@ class Group:
     @cached_property
     def yardstick(self) -> Series:
         """The machine's yardstick in the runs that have it."""
-        known = [(place, run.yardstick) for place, run in enumerate(self.runs) if run.yardstick is not None]
-        return _series_of([place for place, _ in known], [(seconds, None, None) for _, seconds in known])
+        seconds = self.runs.column("yardstick")
+        known = np.flatnonzero(~np.isnan(seconds))
+        return Series(known, np.stack([seconds[known], *[np.full(len(known), np.nan)] * 2], axis=1))
 
-    def results(self, variant: str) -> list[Result | None]:
-        """A variant's result in each run; None if the run does not have it."""
-        return self._results.get(variant) or [None] * len(self.runs)
+    def texts(self, variant: str, column: str) -> list[str | None]:
+        """A variant's `status` or `reason` in each run; None if the run does not have it."""
+        columns, rows = self.runs.columns, self.rows[variant]
+        numbers = np.where(rows == NONE, NONE, columns.results[column][rows])
+        return [columns.text(number) for number in numbers.tolist()]
+
+    def last(self, variant: str) -> Result | None:
+        """A variant's result in the last run that has it."""
+        rows = self.rows.get(variant)
+        return None if rows is None else self.runs[int(np.flatnonzero(rows != NONE)[-1])].results[variant]
 
     def series(self, variant: str, measure: str) -> Series:
         """A variant's figures in one measure."""
-        return self._series.get((variant, measure)) or _series_of([], [])
-
-    @cached_property
-    def _results(self) -> dict[str, list[Result | None]]:
-        return {name: [run.results.get(name) for run in self.runs] for name in self.variants}
+        return self._series.get((variant, measure)) or Series(np.zeros(0, int), np.zeros((0, 3)))
 
     @cached_property
     def _series(self) -> dict[tuple[str, str], Series]:
-        found: dict[tuple[str, str], tuple[list[int], list[Figure]]] = {
-            (name, measure): ([], []) for name in self.variants for measure in MEASURES
-        }
-        for name, results in self._results.items():
-            for place, result in enumerate(results):
-                for measure, figure in result.figures.items() if result else ():
-                    places, figures = found[name, measure]
-                    places.append(place)
-                    figures.append(figure)
-        return {key: _series_of(places, figures) for key, (places, figures) in found.items()}
+        figures = self.runs.columns.results["figures"]
+        found = {}
+        for name, rows in self.rows.items():
+            places = np.flatnonzero(rows != NONE)
+            measured = figures[rows[places]]
+            for number, measure in enumerate(MEASURES):
+                known = ~np.isnan(measured[:, number, 0])
+                found[name, measure] = Series(places[known], measured[known, number])
+        return found
 
 
-def groups(runs: Iterable[Run]) -> list[Group]:
+def groups(runs: Runs) -> list[Group]:
     """The groups of these runs, by case and machine."""
-    together: dict[tuple[CaseKey, str], list[Run]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: (run.time, run.name)):
-        together[run.case, run.machine].append(run)
+    by_name = np.array(sorted(range(len(runs)), key=runs.names.tolist().__getitem__), int)
+    runs = runs[by_name]
     made = []
-    for (case, machine), measured in together.items():
+    for (case, machine), measured in _apart(runs[np.argsort(runs.times, kind="stable")], _case):
         keys = _alternating(measured)
-        apart: dict[tuple[str, ...], list[Run]] = defaultdict(list)
-        for run in measured:
-            apart[tuple(f"{key}={run.conditions.get(key, 'unset')}" for key in keys)].append(run)
-        made += [Group(case, machine, settings, several) for settings, several in apart.items()]
+
+        def settings(setup: Setup, keys: list[str] = keys) -> tuple[str, ...]:
+            return tuple(f"{key}={setup.conditions.get(key, 'unset')}" for key in keys)
+
+        made += [Group(case, machine, apart, several) for apart, several in _apart(measured, settings)]
     return made
 
 
-def _series_of(places: Sequence[int], figures: Sequence[Figure]) -> Series:
-    return Series(np.array(places, int), np.array(figures, float).reshape(-1, 3))
+def _case(setup: Setup) -> tuple[CaseKey, str]:
+    return setup.case, setup.machine
 
 
-def _alternating(runs: Sequence[Run]) -> list[str]:
+def _apart(runs: Runs, key: Callable[[Setup], Hashable]) -> Iterator[tuple[Any, Runs]]:
+    """Runs by a key of their setups, in the order in which they come."""
+    numbers, keys = runs.numbered(key)
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.searchsorted(numbers[order], np.arange(1, len(keys))))
+    yield from ((each, runs[part]) for each, part in zip(keys, parts, strict=True))
+
+
+def _alternating(runs: Runs) -> list[str]:
     """The settings and versions that go back and forth between runs: their values make series of their own.
 
     One that changes now and then is a change of the series: only if it stays the same for up to STAY runs on average,
     and returns to earlier values, cases of one sweep differ in it.
     """
     switches: dict[str, int] = defaultdict(int)
-    for before, after in pairwise(runs):
-        for key, _, _ in differing(before.conditions, after.conditions):
+    for _, differences in switched(runs):
+        for key, _, _ in differences:
             if key.startswith(SETTINGS) or key in VERSIONS:
                 switches[key] += 1
     return sorted(
         key
         for key, count in switches.items()
-        if len(runs) <= STAY * (count + 1) and count > 2 * (len({run.conditions.get(key) for run in runs}) - 1)
+        if len(runs) <= STAY * (count + 1)
+        and count > 2 * (len({setup.conditions.get(key) for setup in runs.setups.values()}) - 1)
     )
+
+
+def switched(runs: Runs) -> list[tuple[int, list[tuple[str, str, str]]]]:
+    """The runs whose conditions differ from those of the run before, with the differences."""
+    setups, numbers = runs.columns.setups, runs.column("setup")
+    differ = cache(lambda old, new: differing(setups[old].conditions, setups[new].conditions))
+    places = np.flatnonzero(np.diff(numbers)) + 1
+    pairs = zip(numbers[places - 1].tolist(), numbers[places].tolist(), strict=True)
+    found = ((place, differ(*pair)) for place, pair in zip(places.tolist(), pairs, strict=True))
+    return [(place, differences) for place, differences in found if differences]
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Name, old and new value of the conditions that differ."""
-    if before is after:
-        return []
     names = dict.fromkeys([*before, *after])
     pairs = ((name, before.get(name, "unset"), after.get(name, "unset")) for name in names)
     return [(name, old, new) for name, old, new in pairs if old != new]

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import itertools
 import json
-import multiprocessing
 import os
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from harness import results
-from harness.configuration.errors import UsageError
-from harness.history import record, sources
-from harness.history.record import Run, Setup
-from harness.history.sources import Source
-from harness.results.storage import strict
+from harness.history.listing import FILE, Known
+from harness.history.record import Plain, Setup
+from harness.history.runs import RESULT, RUN, Columns, Texts, encoded
+from harness.history.sources import KEY
 
-MANY = 64  # files to read for which starting other processes pays
-PORTION = 16  # files that a process reads at a time
-MOST = 8  # such processes
-KEPT = 1024  # files after which what was read is kept, whatever comes
-SNIFFED = 4096  # bytes in which results show what they are
-TABLES = """
-    CREATE TABLE IF NOT EXISTS files (name BLOB PRIMARY KEY, state TEXT, content TEXT);
-    CREATE TABLE IF NOT EXISTS contents (content TEXT PRIMARY KEY, setup TEXT, plain TEXT);
-    CREATE TABLE IF NOT EXISTS setups (setup TEXT PRIMARY KEY, plain TEXT);
-"""
-
-Looked = tuple[str | None, str | None, str]  # the digest of a content's setup, that, and its run or problem
-
-
-@dataclass
-class Reading:
-    """What the sources hold."""
-
-    runs: list[Run] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)  # files that hold no whole results, and why
-    copies: list[str] = field(default_factory=list)  # files that hold what another one holds
-    new: int = 0  # contents that were not in the store
+TABLES = {
+    "portions": "first INTEGER PRIMARY KEY, keys BLOB, runs BLOB, results BLOB, problems TEXT",
+    "texts": "number INTEGER PRIMARY KEY, text TEXT",
+    "setups": "number INTEGER PRIMARY KEY, text TEXT",
+    "listings": "path BLOB PRIMARY KEY, folders BLOB, states BLOB, files BLOB, found BLOB",
+}
 
 
 class Store:
     """A SQLite file of what was read. A content is known by its git object name, wherever it lies and when it was made.
 
-    It is made again if the code that reads results has changed, and if it is damaged. Where it cannot be written, all
-    is read each time, which `problem` says.
+    Contents are numbered as they come; a portion of them is a row, of columns as they are in memory. Rows are added,
+    and never changed: the store is made again if the code that reads results has changed, and if it is damaged. Where
+    it cannot be written, all is read each time, which `problem` says.
     """
 
     def __init__(self, path: Path):
@@ -67,86 +49,88 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.database.close()
 
-    def read(self, listed: Sequence[Source]) -> Reading:
-        """The runs of these files; contents that the store does not know are looked into."""
-        files = self.database.execute("SELECT * FROM files")
-        known = {os.fsdecode(name): (state, content) for name, state, content in files}
-        contents = {content for (content,) in self.database.execute("SELECT content FROM contents")}
-        keys: dict[str, str] = {}
-        unread = []
-        for source in listed:
-            state, content = known.get(source.name, ("", ""))
-            if source.blob in contents or state == source.state:
-                keys[source.name] = source.blob or content
-            else:
-                unread.append(source)
-        reading = Reading()
-        for start in range(0, len(unread), KEPT):
-            keys |= self._add(unread[start : start + KEPT], contents, reading)
-        self._fill(reading, listed, keys)
-        return reading
+    def numbers(self) -> dict[bytes, int]:
+        """The number of each content, by its key."""
+        keys = self._joined("keys")
+        return {keys[start : start + KEY]: number for number, start in enumerate(range(0, len(keys), KEY))}
 
-    def _add(self, unread: Sequence[Source], contents: set[str], reading: Reading) -> dict[str, str]:
-        """Reads files, and keeps what they hold; returns the keys of their contents by name."""
-        keys = {}
-        fresh: dict[str, tuple[bytes, bool]] = {}
-        for source, content in zip(unread, _bytes(unread), strict=True):
-            if isinstance(content, OSError):
-                reading.problems.append((source.name, f"cannot be read: {content.strerror}"))
-                continue
-            keys[source.name] = key = source.blob or _object_name(content)
-            if key not in contents:
-                fresh[key] = content, source.expected
-            if source.blob is None:
-                row = os.fsencode(source.name), source.state, key  # a name may be bytes that are no text
-                self.database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", row)
-        for key, (digest, setup, plain) in zip(fresh, _looked(list(fresh.values())), strict=True):
-            self.database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (key, digest, plain))
-            if digest is not None:
-                self.database.execute("INSERT OR IGNORE INTO setups VALUES (?, ?)", (digest, setup))
-        self.database.commit()
-        contents |= fresh.keys()
-        reading.new += len(fresh)
-        return keys
+    def keep(self, looked: Mapping[bytes, Plain | str]) -> None:
+        """Keeps new contents by their keys: the plain values of a run, or why there is none.
 
-    def _fill(self, reading: Reading, listed: Sequence[Source], keys: Mapping[str, str]) -> None:
-        """Adds the runs and problems of files, by the keys of their contents."""
-        wanted = set(keys.values())
-        rows = [row for row in self.database.execute("SELECT * FROM contents") if row[0] in wanted]
-        plains = json.loads(f"[{','.join(plain for _, _, plain in rows)}]")
-        contents = {key: (digest, plain) for (key, digest, _), plain in zip(rows, plains, strict=True)}
-        setups = {
-            digest: Setup.of(json.loads(plain)) for digest, plain in self.database.execute("SELECT * FROM setups")
-        }
-        seen: set[str] = set()
-        for source in listed:
-            key = keys.get(source.name)
-            if key is None:
-                continue
-            digest, plain = contents[key]
-            if digest is None:
-                if source.expected or plain:
-                    reading.problems.append((source.name, plain or "holds no results"))
-            elif key in seen:
-                reading.copies.append(source.name)
-            else:
-                seen.add(key)
-                reading.runs.append(Run.of(source.text, source.page, setups[digest], plain))
+        Texts and contents are numbered while no other process writes.
+        """
+        with self._writing():
+            known = self.numbers()
+            new = {key: content for key, content in looked.items() if key not in known}
+            texts, setups = self._texts("texts"), self._texts("setups")
+            numbered = [
+                None
+                if isinstance(content, str)
+                else (setups.number(json.dumps(content[0], sort_keys=True)), content[1])
+                for content in new.values()
+            ]
+            runs, measured = encoded(numbered, texts)
+            problems = {len(known) + place: each for place, each in enumerate(new.values()) if isinstance(each, str)}
+            row = len(known), b"".join(new), runs.tobytes(), measured.tobytes(), json.dumps(problems)
+            self.database.execute("INSERT INTO portions VALUES (?, ?, ?, ?, ?)", row)
+            for table, named in (("texts", texts), ("setups", setups)):
+                self.database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", enumerate(named.texts))
+
+    def columns(self) -> Columns:
+        """The runs of all contents, by number; contents without one have the setup NONE."""
+        texts, setups = self._texts("texts").texts, self._texts("setups").texts
+        runs, measured = np.frombuffer(self._joined("runs"), RUN), np.frombuffer(self._joined("results"), RESULT)
+        return Columns([Setup.of(plain) for plain in json.loads(f"[{','.join(setups)}]")], texts, runs, measured)
+
+    def problems(self) -> dict[int, str]:
+        """Why contents hold no run, by number; empty if they are none of ours."""
+        rows = self.database.execute("SELECT problems FROM portions")
+        return {int(number): problem for (row,) in rows for number, problem in json.loads(row).items()}
+
+    def listing(self, path: Path) -> Known:
+        """What was known of the files that a path names, or has below it."""
+        wanted = "SELECT folders, states, files, found FROM listings WHERE path = ?"
+        row = self.database.execute(wanted, [_absolute(path)]).fetchone()
+        if row is None:
+            return Known()
+        states, found = np.frombuffer(row[1], "<i8"), np.frombuffer(row[3], FILE)
+        return Known(_split(row[0], len(states)), states, _split(row[2], len(found)), found)
+
+    def keep_listing(self, path: Path, known: Known) -> None:
+        """Keeps what is known of them now."""
+        folders, files = (b"\0".join(map(os.fsencode, names)) for names in (known.folders, known.files))
+        row = _absolute(path), folders, known.states.tobytes(), files, known.found.tobytes()
+        with self._writing():
+            self.database.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """All of it is written, or nothing, while no other process writes."""
+        self.database.execute("BEGIN IMMEDIATE")
+        with self.database:
+            yield
+
+    def _joined(self, column: str) -> bytes:
+        return b"".join(value for (value,) in self.database.execute(f"SELECT {column} FROM portions ORDER BY first"))
+
+    def _texts(self, table: str) -> Texts:
+        return Texts(text for (text,) in self.database.execute(f"SELECT text FROM {table} ORDER BY number"))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     """The store at a path, empty if what is there is damaged or was made by other code."""
     version = _code()
     for _ in range(2):
-        database = sqlite3.connect(path, timeout=60)
+        database = sqlite3.connect(path, timeout=60, isolation_level=None)
         try:
             made_by = database.execute("PRAGMA user_version").fetchone()[0]
             if made_by != version:  # nothing is written to a store that is as it should be: that takes a disk's time
-                for table in ("files", "contents", "setups") if made_by else ():
-                    database.execute(f"DROP TABLE IF EXISTS {table}")
-                database.executescript(TABLES)
+                old = "SELECT name FROM sqlite_master WHERE type = 'table'"
+                for (table,) in database.execute(old).fetchall() if made_by else ():
+                    database.execute(f"DROP TABLE {table}")
+                for table, columns in TABLES.items():
+                    database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
                 database.execute(f"PRAGMA user_version = {version}")
-                database.commit()
             return database
         except sqlite3.DatabaseError as error:
             database.close()
@@ -158,47 +142,14 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _code() -> int:
     """A number for the code that derives figures from results: another one makes other figures."""
-    files = sorted([*Path(results.__path__[0]).glob("*.py"), Path(record.__file__), Path(__file__)])
+    files = sorted([*Path(results.__path__[0]).glob("*.py"), *Path(__file__).parent.glob("*.py")])
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     return int.from_bytes(digest.digest()[:3], "big") + 1
 
 
-def _bytes(listed: Sequence[Source]) -> Iterator[bytes | OSError]:
-    """What the files hold, or why they cannot be read."""
-    stored = [source for source in listed if source.blob is not None]
-    branch = iter(sources.blobs(stored) if stored else ())
-    for source in listed:
-        try:
-            yield next(branch) if source.blob is not None else Path(source.name).read_bytes()
-        except OSError as error:
-            yield error
+def _absolute(path: Path) -> bytes:
+    return os.fsencode(os.path.abspath(path))
 
 
-def _object_name(content: bytes) -> str:
-    """The name that git gives to a content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def _looked(contents: Sequence[tuple[bytes, bool]]) -> Iterator[Looked]:
-    """What contents are, in their order; other processes help with many."""
-    forking = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-    if len(contents) < MANY or not forking:
-        yield from itertools.starmap(_look, contents)
-        return
-    from scipy import stats  # noqa: F401  once, before the fork
-
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, MOST), context) as pool:
-        yield from pool.map(_look, *zip(*contents, strict=True), chunksize=PORTION)
-
-
-def _look(content: bytes, expected: bool) -> Looked:
-    """A content's record, or why it has none; an empty text if it is none of ours."""
-    if not expected and b'"schema_version"' not in content[:SNIFFED]:
-        return None, None, json.dumps("")
-    try:
-        setup, run = record.read(content)
-    except UsageError as error:
-        return None, None, json.dumps(str(error))
-    text = json.dumps(strict(setup), sort_keys=True)
-    return _object_name(text.encode()), text, json.dumps(strict(run))
+def _split(names: bytes, count: int) -> list[str]:
+    return os.fsdecode(names).split("\0") if count else []

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timezone
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness.history.changes import STATUS, Change
 from harness.history.record import MEASURES
+from harness.history.runs import NONE
 from harness.history.series import Group
 from harness.results import storage
 from harness.results.measurement import OK
 
 FILE = "series.csv"
-UNKNOWN = (None, None, None)  # a figure
 COLUMNS = {
     "op": "the operation",
     "variant": "the variant",
@@ -49,28 +49,38 @@ def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change]) -> N
 
 def _lines(group: Group, changes: Sequence[Change]) -> Iterator[str]:
     """The lines of a group, by variant, measure and time. Cells that lines share are written once for all of them."""
-    measured = _written((_instant(run.time), run.commit) for run in group.runs)
-    origins = _written((group.machine, run.name) for run in group.runs)
-    states = cache(_cells)
-    for variant in group.variants:
+    runs = group.runs
+    commits = map(runs.columns.text, runs.column("commit").tolist())
+    measured = np.array(_written(zip(_instants(runs.times), commits, strict=True)), object)
+    origins = np.array(_written((group.machine, name) for name in runs.names.tolist()), object)
+    for variant, rows in group.rows.items():
         described = _cells(group.case.op, variant, group.title)
-        results = group.results(variant)
+        places = np.flatnonzero(rows != NONE)
+        statuses, reasons = group.texts(variant, "status"), group.texts(variant, "reason")
         measures = [measure for measure in MEASURES if len(group.series(variant, measure).places)]
-        broken = any(result and result.status != OK for result in results)
+        broken = not {*statuses} <= {OK, None}
         for measure in [*measures, *([STATUS] if broken else [])]:
-            changed = {
-                change.place: change for change in changes if (change.variant, change.measure) == (variant, measure)
-            }
-            for place, result in enumerate(results):
-                if result is None:
-                    continue
-                change = changed.get(place)
-                right = int(result.status == OK)
-                figure = (right, None, None) if measure == STATUS else result.figures.get(measure, UNKNOWN)
-                by = None if change is None else change.ratio.value if change.ratio else right
-                cause, reason = (change.cause, change.reason) if change else (None, result.reason)
-                state = states(by, cause, measure, result.status, reason)
-                yield f"{described},{measured[place]},{_numbers(*figure)},{state},{origins[place]}\n"
+            figures = np.full((len(runs), 3), np.nan)
+            if measure == STATUS:
+                figures[:, 0] = [status == OK for status in statuses]
+            else:
+                series = group.series(variant, measure)
+                figures[series.places] = series.figures
+            kinds = {each: _cells(None, None, measure, *each) for each in {*zip(statuses, reasons, strict=True)}}
+            states = [kinds[each] for each in zip(statuses, reasons, strict=True)]
+            for change in changes:
+                if (change.variant, change.measure) == (variant, measure):
+                    by = change.ratio.value if change.ratio else int(statuses[change.place] == OK)
+                    states[change.place] = _cells(by, change.cause, measure, statuses[change.place], change.reason)
+            held = zip(
+                measured[places],
+                _numbers(figures[places]),
+                (states[place] for place in places),
+                origins[places],
+                strict=True,
+            )
+            for run, numbers, state, origin in held:
+                yield f"{described},{run},{numbers},{state},{origin}\n"
 
 
 def _cells(*values: Any) -> str:
@@ -91,14 +101,15 @@ def _written(rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines
 
 
-def _numbers(value: float | None, low: float | None, high: float | None) -> str:
-    if value is not None and low is not None and high is not None:  # three at once take half the time
-        return f"{value:.7g},{low:.7g},{high:.7g}"
-    return ",".join("" if each is None else f"{each:.7g}" for each in (value, low, high))
+def _numbers(figures: np.ndarray) -> list[str]:
+    """The cells of figures, of shape (rows, 3): seven digits of each, none of NaN."""
+    text = "%.7g,%.7g,%.7g\n" * len(figures) % tuple(figures.ravel().tolist())  # all at once: a third of the time
+    return text.replace("nan", "").splitlines()
 
 
-def _instant(time: float) -> str:
-    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="seconds")
+def _instants(times: np.ndarray) -> list[str]:
+    """Times in UTC: `2026-01-30T03:00:00+00:00`."""
+    return [f"{text}+00:00" for text in np.datetime_as_string(np.floor(times).astype("datetime64[s]")).tolist()]
 
 
 def documentation() -> str:

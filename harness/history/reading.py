@@ -1,0 +1,134 @@
+"""Reading: the runs that files hold; those whose contents the store does not know are looked into."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.configuration.errors import UsageError
+from harness.history import record
+from harness.history.listing import Listing
+from harness.history.record import Plain
+from harness.history.runs import NONE, Runs
+from harness.history.sources import ABSENT, KEY, UNREAD, Branch, Sources
+from harness.history.store import Store
+
+MANY = 32  # files to read for which starting other processes pays
+PORTION = 16  # files that a process reads at a time
+MOST = 8  # such processes
+KEPT = 1024  # files after which what was read is kept, whatever comes
+
+Problem = tuple[str, str]  # a file that holds no whole results, and why
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the sources hold."""
+
+    runs: Runs
+    problems: Sequence[Problem]
+    copies: Sequence[str]  # files that hold what another one holds
+    new: int  # contents that were not in the store
+
+
+def read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
+    """The runs in folders and files, and in a branch; of a content that is there twice the first one counts.
+
+    Raises UsageError for a path that does not exist, and if there is no such branch.
+    """
+    listings = {path: Listing(path, store.listing(path)) for path in dict.fromkeys(paths)}
+    several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
+    problems: list[Problem] = []
+    new = sum(_number(sources, store, problems) for sources in several)
+    for path, listing in listings.items():
+        if listing.changed:
+            store.keep_listing(path, listing.known)
+    _overlap(several)
+    told = store.problems()
+    for sources in several:
+        for place in np.flatnonzero(np.isin(sources.contents, [*told])).tolist():
+            problem = told[int(sources.contents[place])]
+            if problem or sources.expected(place):
+                problems.append((sources.names[place], problem or "holds no results"))
+    columns, numbers = store.columns(), np.concatenate([sources.contents for sources in several])
+    holding = np.flatnonzero(numbers >= 0)
+    holding = holding[columns.runs["setup"][numbers[holding]] != NONE]
+    first = np.sort(np.unique(numbers[holding], return_index=True)[1])
+    counted = holding[first]
+    names = np.array(_texts([name for sources in several for name in sources.names]), object)
+    pages = np.concatenate([sources.pages() for sources in several])
+    runs = Runs(columns, numbers[counted], names[counted], pages[counted])
+    return Reading(runs, problems, names[np.delete(holding, first)].tolist(), new)
+
+
+def _number(sources: Sources, store: Store, problems: list[Problem]) -> int:
+    """Numbers the contents of files, after reading those that the store does not know; returns how many these are."""
+    new = 0
+    unread = np.flatnonzero(sources.contents == UNREAD).tolist()
+    for start in range(0, len(unread), KEPT):
+        numbers = store.numbers()
+        keys = {place: sources.key(place) for place in unread[start : start + KEPT]}
+        unknown = [place for place, key in keys.items() if key not in numbers]
+        fresh: dict[bytes, bytes] = {}
+        for place, content in zip(unknown, sources.read(unknown), strict=True):
+            if isinstance(content, OSError):
+                problems.append((sources.names[place], f"cannot be read: {content.strerror}"))
+                continue
+            key = keys[place] = keys[place] or _object_name(content)
+            if key not in numbers:
+                fresh[key] = content
+        if fresh:
+            store.keep(dict(zip(fresh, _looked(list(fresh.values())), strict=True)))
+            numbers = store.numbers()
+        for place, each in keys.items():
+            sources.contents[place] = numbers.get(each or b"", UNREAD)
+        new += len(fresh)
+    return new
+
+
+def _overlap(several: Sequence[Sources]) -> None:
+    """Leaves each file to the first of sources that has it."""
+    seen: set[str] = set()
+    for sources in several if len(several) > 1 else ():
+        sources.contents = np.where([name in seen for name in sources.names], ABSENT, sources.contents)
+        seen.update(sources.names)
+
+
+def _texts(names: Sequence[str]) -> list[str]:
+    """Names as any file can hold them: bytes that are no text are question marks."""
+    return "\0".join(names).encode(errors="replace").decode().split("\0") if names else []
+
+
+def _object_name(content: bytes) -> bytes:
+    """The name that git gives to a content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).digest()[:KEY]
+
+
+def _looked(contents: Sequence[bytes]) -> Iterator[Plain | str]:
+    """What contents are, in their order; other processes help with many."""
+    forking = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    if len(contents) < MANY or not forking:
+        yield from map(_look, contents)
+        return
+    from scipy import special  # noqa: F401  once, before the fork
+
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, MOST), multiprocessing.get_context("fork")) as pool:
+        yield from pool.map(_look, contents, chunksize=PORTION)
+
+
+def _look(content: bytes) -> Plain | str:
+    """A content's record, or why it has none; an empty text if it is none of ours."""
+    if b'"schema_version"' not in content:
+        return ""
+    try:
+        return record.read(content)
+    except UsageError as error:
+        return str(error)
