@@ -12,6 +12,7 @@ import model_zoo
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from harness.devices.cpu import Cpu
 from harness.model import plain
@@ -196,13 +197,35 @@ def test_sizes_that_follow_from_the_data_make_one_group(tmp_path: Path) -> None:
     assert plain.shapes(expert.signature) == "5x8"
     assert expert.first.path == "experts.3"  # the most frequent one
     assert spots.row(expert).shapes == "3-9x8"
-    of_shape = [spots._inclusive[position][0] for position in (expert.calls[3], expert.calls[6])]
-    assert expert.like_first == pytest.approx(2 * expert.host_us / sum(of_shape))
+    rows = dict(zip(expert.calls, counts, strict=True))
+    timed = [replace(call, host_us=float(rows.get(number, 0))) for number, call in enumerate(spots.step.calls)]
+    again = HotSpots(replace(spots.step, calls=timed)).groups[expert.name]
+    assert again.like_first == pytest.approx(sum(counts) / 5)  # calls of that shape
     assert {"Linear_3-9x8", "ReLU_3-9x8", "linear_3-9x8"} <= set(spots.groups)
     assert spots.compile == {"dynamic": None}
     few = HotSpots(step_of(Routed(counts[:5]), (torch.randn(40, 8),), tmp_path / "few"))
     assert {"Sequential_7x8", "Sequential_3x8"} <= set(few.groups)
     assert few.compile == {}
+
+
+class Checkpointed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(model_zoo.Block(8) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False)
+        return x
+
+
+def test_what_a_checkpoint_computes_again_is_seen(tmp_path: Path) -> None:
+    x = torch.randn(4, 8, requires_grad=True)
+    groups = HotSpots(step_of(Checkpointed(), (x,), tmp_path, backward=True)).groups
+    for name in ("MyRMSNorm_4x8", "softmax_4x32"):
+        assert groups[name].count == 6
+        assert 3 < groups[name].like_first < 6  # three have a backward pass
+    assert groups["MyRMSNorm_4x8"].where == "layers.*.norm"
 
 
 def test_classes_that_are_made_for_one_model_are_found_again(tmp_path: Path) -> None:
@@ -237,6 +260,7 @@ def test_patterns_of_paths() -> None:
     assert pattern(["layers.3.norm"]) == "layers.3.norm"
     assert pattern([""]) == "(the model)"
     assert pattern(["a.0.0", "a.0.1"]) == "a.0.*"
+    assert pattern(["layer_0.fc1", "layer_1.fc1", "layer_1.fc2", "out"]) == "layer_*.fc*, out"
     assert pattern(["a", "b.c", "d.e", "f.g"]) == "a, b.c, 2 more"
 
 

@@ -223,10 +223,11 @@ def quiet_calls(totals: Sequence[int]) -> list[int]:
     return [index for index, total in enumerate(totals) if total <= PREEMPTED * median(totals)]
 
 
-def nesting(events: Sequence[Event]) -> tuple[list[int], bytearray]:
+def nesting(events: Sequence[Event], anew: tuple[str, ...] = ()) -> tuple[list[int], bytearray]:
     """Each event's own time in ns, without what runs inside it on its thread; and a flag for outermost operators.
 
-    `events` are ordered by start, an outer one first. Autograd's wrapper of a node is looked through.
+    `events` are ordered by start, an outer one first. Autograd's wrapper of a node is looked through. Inside an event
+    whose name begins with one of `anew` operators are outermost as if it were inside none.
     """
     own = [event.duration for event in events]
     outermost = bytearray(len(events))
@@ -240,7 +241,7 @@ def nesting(events: Sequence[Event]) -> tuple[list[int], bytearray]:
             own[above] -= min(event.end, events[above].end) - event.start
         operator = event.kind == trace.OPERATOR and not event.name.startswith(ENGINE)
         outermost[position] = operator and not below
-        stack.append((position, below or operator))
+        stack.append((position, (below or operator) and not event.name.startswith(anew)))
     return own, outermost
 
 

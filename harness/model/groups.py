@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from harness.model import plain, ranges
@@ -40,7 +41,7 @@ class Group:
     signature: Any  # of that one
     span: Any  # of all of them: its sizes are ranges if shapes differ
     shapes: int  # different ones
-    like_first: float  # calls of that shape that take as long as all of them; their number if shapes do not differ
+    like_first: float  # calls as its case makes them that take as long as all of them
     host_us: float
     own_share: float  # of what is shared of it: its own code's, and of the functions of torch that it calls
     self_cpu_us: float
@@ -208,8 +209,6 @@ class HotSpots:
                 pending += self.children[position]
         return cut, rest
 
-    # Sums
-
     def _sums(self) -> list[tuple[float, float, float]]:
         """Host, Self CPU and device time of each call with all that it calls."""
         sums = [[call.host_us, call.self_cpu_us, call.device_us or 0.0] for call in self.step.calls]
@@ -232,7 +231,7 @@ class HotSpots:
         index = 2 if self.by_device else 0
         cost = (host, cpu, device)[index]
         within = sum(self._inclusive[child][index] for child in modules)
-        of_first = [self._inclusive[p][index] for p in positions if self.step.calls[p].signature == first.signature]
+        alike = self._alike([p for p in positions if self.step.calls[p].signature == first.signature], index)
         return Group(
             name="",
             calls=tuple(positions),
@@ -240,7 +239,7 @@ class HotSpots:
             signature=self.step.signatures[first.signature],
             span=ranges.span([self.step.signatures[signature] for signature in counts]),
             shapes=len(counts),
-            like_first=cost / sum(of_first) * len(of_first) if sum(of_first) else len(positions),
+            like_first=cost / alike if alike else len(positions),
             host_us=host,
             own_share=1 - within / cost if cost else 0.0,
             self_cpu_us=cpu,
@@ -249,6 +248,24 @@ class HotSpots:
             paths=tuple(dict.fromkeys(self.step.calls[position].path for position in positions)),
             has_modules=bool(modules),
         )
+
+    def _alike(self, positions: Sequence[int], index: int) -> float:
+        """What one of these calls costs; of those that a checkpoint makes a second time, or those before, the costlier.
+
+        The others do without the backward pass, which their case has.
+        """
+        costs: dict[bool, list[float]] = defaultdict(list)
+        for position in positions:
+            costs[self._again[position]].append(self._inclusive[position][index])
+        return max(map(fmean, costs.values()), default=0.0)
+
+    @cached_property
+    def _again(self) -> list[bool]:
+        """Whether each call is made when the model's own has ended, as in a checkpoint's backward pass."""
+        again: list[bool] = []
+        for called in self.step.calls:
+            again.append(again[called.parent] if called.parent >= 0 else bool(called.path))
+        return again
 
     # Rows
 

@@ -9,16 +9,19 @@ from typing import Any
 
 from harness.model import plain
 
+NUMBER = re.compile(r"\d+")
+
 
 def pattern(paths: Sequence[str]) -> str:
     """Paths in one: `layers.*.norm` for those that differ in a number, `layers.*.{q,k}` for those of one parent."""
     skeletons: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
     for path in paths:
         parts = path.split(".")
-        skeletons[tuple("*" if part.isdigit() else part for part in parts)].append(parts)
+        skeletons[tuple(NUMBER.sub("*", part) for part in parts)].append(parts)
     last: dict[str, list[str]] = defaultdict(list)  # parts, by what stands before them
-    for alike in skeletons.values():
-        parts = [column[0] if len(set(column)) == 1 else "*" for column in zip(*alike, strict=True)]
+    for skeleton, alike in skeletons.items():
+        columns = zip(skeleton, zip(*alike, strict=True), strict=True)
+        parts = [column[0] if len(set(column)) == 1 else part for part, column in columns]
         last[".".join(parts[:-1])].append(parts[-1])
     texts = []
     for parent, parts in last.items():

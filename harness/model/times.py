@@ -65,7 +65,8 @@ class Profile:
         for event in self.host:
             if event.name.startswith(OWN_SPANS):  # a cheap annotation is recorded as an operator
                 event.kind = trace.ANNOTATION
-        self.self_ns, self.outermost = nesting(self.host)
+        # a module that is called by an operator, as what a checkpoint computes again is, has outermost ones of its own
+        self.self_ns, self.outermost = nesting(self.host, (MODULE_SPAN,))
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> list[Profile]:

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,24 +80,31 @@ def watched(model: nn.Module, dtype: torch.dtype) -> Iterator[Seen]:
 
     Functions are not seen if a part of the model is compiled: what stands in between would have it compile once more.
     """
-    watcher = _Watcher(model, dtype)
-    between: AbstractContextManager[Any] = nullcontext() if any(map(is_compiled, model.modules())) else watcher
-    with _hooked(model, watcher.entered, watcher.left), between:
+    watcher = _Watcher(model, dtype, functions=not any(map(is_compiled, model.modules())))
+    with _hooked(model, watcher.entered, watcher.left), watcher.between():
         yield watcher.seen
 
 
 class _Watcher(TorchFunctionMode):
     """Sees calls of modules by hooks, and calls of torch's functions by being in between."""
 
-    def __init__(self, model: nn.Module, dtype: torch.dtype):
+    def __init__(self, model: nn.Module, dtype: torch.dtype, functions: bool):
         super().__init__()
+        self._functions = functions
         self.seen = Seen([], [])
         self._dtype = dtype
         self._known: dict[str, int] = {}  # positions of signatures by their text
         self._positions: dict[Any, int] = {}  # and by the likeness of what was given
-        self._stack: list[tuple[int, Any, Versions]] = []  # module calls that are open: position and annotation
+        self._stack: list[tuple[int, ExitStack, Versions]] = []  # module calls that are open: position, what is around
         self._watching = False  # what is done to see is not seen
         self._configs: dict[int, str] = {}
+
+    def between(self) -> AbstractContextManager[Any]:
+        """Sees functions within, if it shall, and if nothing else has set it aside already.
+
+        What torch calls back from a function of its own is not seen else, as what a checkpoint computes again is.
+        """
+        return self if self._functions and not torch_private.function_modes() else nullcontext()
 
     def entered(self, path: str, module: nn.Module) -> Callable[..., None]:
         self._configs[id(module)] = _config(module)
@@ -106,8 +113,9 @@ class _Watcher(TorchFunctionMode):
             self._watching = True
             given = _given(module, args, kwargs)
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
-            around = span(f"{MODULE_SPAN}{position}")
-            around.__enter__()
+            around = ExitStack()
+            around.enter_context(span(f"{MODULE_SPAN}{position}"))
+            around.enter_context(self.between())
             self._stack.append((position, around, _versions(args, kwargs)))
             self._watching = False
 
@@ -116,7 +124,7 @@ class _Watcher(TorchFunctionMode):
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
         self._watching = True
         position, around, versions = self._stack.pop()
-        around.__exit__(None, None, None)
+        around.close()
         self._look(position, versions)
         self._watching = False
 
