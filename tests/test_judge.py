@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from cli import PEAKS, Ran, in_process
 from conftest import Shared
@@ -16,7 +17,7 @@ CASE = ("--op", "rmsnorm", "device=cpu", "dtype=float32", "op.dims.rows=64", "op
 BRIEF = (*CASE, *PEAKS, "latency.processes=2", "latency.max_processes=2", "latency.seconds=0.1")
 KEYS = {"schema_version", "valid", "verdict", "speedup", "speedup_lo", "speedup_hi", "max_error", "findings"}
 PRISONER = """
-import os, signal, socket
+import os, resource, socket, subprocess
 from pathlib import Path
 
 import torch
@@ -44,7 +45,10 @@ def rmsnorm(x, weight):
     if not TRIED:
         attempt("write", lambda: (OUT / "written").write_text("by a candidate"))
         attempt("signal", lambda: os.kill({parent}, 0))
+        attempt("limit", lambda: resource.prlimit({parent}, resource.RLIMIT_CORE))
+        attempt("read", lambda: Path("/proc/{parent}/mem").open("rb").close())
         attempt("network", connect)
+        subprocess.Popen(["sleep", {seconds!r}], start_new_session=True)
         if os.environ.get("TELL"):
             raise RuntimeError(str(TRIED))
     return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)
@@ -96,7 +100,7 @@ def test_a_valid_one_has_its_figures_and_no_findings(several: Ran) -> None:
     assert 0 <= document["max_error"] < 1
     assert document["latency_us"] > 0 and document["bound_share"] > 0
     assert document["operator_calls"] == 1 and document["operators"][0]["self_cpu_us"] > 0
-    assert set(document["sandbox"]) >= {"no_network", "read_only", "no_signals", "limited_memory"}
+    assert set(document["sandbox"]) >= {"no_network", "no_other_processes", "read_only", "limited_memory"}
 
 
 def test_a_candidate_cannot_write_results_reach_the_network_or_end_the_judge(tmp_path: Path) -> None:
@@ -104,15 +108,25 @@ def test_a_candidate_cannot_write_results_reach_the_network_or_end_the_judge(tmp
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        source = PRISONER.format(out=str(tmp_path), port=server.getsockname()[1], parent=os.getpid())
+        seconds = f"600.{os.getpid()}"  # told from others by it
+        port = server.getsockname()[1]
+        source = PRISONER.format(out=str(tmp_path), port=port, parent=os.getpid(), seconds=seconds)
         (tmp_path / "prisoner.py").write_text(source)
         ran = judge(tmp_path, "prisoner.py", "worker.env.TELL=1")
     document = said(ran)
     assert ran.status == 1
-    for wanted, what in (("read_only", "write"), ("no_signals", "signal"), ("no_network", "network")):
+    refused = {
+        "read_only": ["write"], "no_signals": ["signal"], "no_network": ["network"],
+        "no_other_processes": ["limit", "read"],
+    }  # fmt: skip
+    for wanted, what in ((key, what) for key, each in refused.items() for what in each):
         if document["sandbox"][wanted]:
             assert f"'{what}': 'refused'" in document["findings"][0]["reason"]
     assert not document["sandbox"]["read_only"] or not (tmp_path / "written").exists()
+    left = [
+        process.pid for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", seconds]
+    ]
+    assert not document["sandbox"]["no_other_processes"] or left == []
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ def files(folder: Path) -> dict[str, str]:
 
 # By what others of the same process are harmed, so that all is measured again; nobody knows whose messages some are
 HARMING = {
-    "environment_kernel_wrong", "exit_by_thread", "exit_junk_in_the_pipe", "timer_by_thread", "timer_in_c",
+    "checker_replaced_by_a_thread", "environment_kernel_wrong", "exit_by_thread", "exit_closes_descriptors",
+    "exit_junk_in_the_pipe", "exit_without_modules", "stack_polled_by_a_thread", "timer_by_thread", "timer_in_c",
     "timer_in_c_for_itself", "timer_results_forged",
 }  # fmt: skip
 TRICKS = files(FOLDER)

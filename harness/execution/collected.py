@@ -42,6 +42,9 @@ Admit = Callable[[Side, str], str | None]  # of an environment and its device: w
 Confirm = Callable[[], bool]  # whether the baseline is at fault by itself; raises what it raises
 
 
+BY_THE_AUTHOR = ("op.inputs", "op.reference", "op.work")  # functions that may fail by what a variant has done
+
+
 class SuspectsError(Exception):
     """One of several variants of a process has harmed others, or all; none of what was measured so far counts."""
 
@@ -106,8 +109,10 @@ class Collected:
                 self.slow = message if self.slow is None or seconds > self.slow.seconds else self.slow
             case Warnings(lines):
                 self.warnings += lines
-            case Usage(line):
+            case Usage(line) if line.startswith(BY_THE_AUTHOR):
                 self._fault(place, UsageError(line))
+            case Usage(line):
+                self._fail(side, UsageError(line))
             case Broken(line):
                 self._fault(place, CaseError(f"{line}; see {self._log}"))
             case Died(None, how):

@@ -1,7 +1,7 @@
 """Sandbox: what a measuring process gives up before it imports anybody's code, as far as Linux lets it.
 
-No network (a namespace of its own), no writing but to a few folders and no signals to other processes (Landlock),
-limits on memory, processes, files and time (setrlimit). It cannot be left, and holds for all that the process starts.
+No network and no other processes (namespaces of its own), no writing but to a few folders (Landlock), limits on memory,
+processes, files and time (setrlimit). It cannot be left, and holds for all that the process starts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import psutil
 
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import cores
+from harness.execution import pid_namespace
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 NO_NEW_PRIVILEGES = 38  # of prctl
@@ -36,15 +37,17 @@ CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 
 
 def enter(worker: WorkerSettings, traces: Path) -> dict[str, bool]:
-    """Enters it; says what is kept from this process from now on. `traces` stays writable."""
+    """Enters it, in a process of this one; says what is kept from this process from now on. `traces` stays writable."""
     traces.mkdir(parents=True, exist_ok=True)
     folders = [str(traces), tempfile.gettempdir(), *filter(None, map(os.environ.get, CACHES))]
     network = _no_network()
+    alone = pid_namespace.enter()
     version = _restrict([folder for folder in folders if os.path.isdir(folder)])
     return {
         "no_network": network or version >= NETWORK,
         "read_only": version > 0,
-        "no_signals": version >= SIGNALS,
+        "no_signals": alone or version >= SIGNALS,
+        "no_other_processes": alone,
         **_limits(worker.timeout_s),
     }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -45,7 +47,7 @@ def judged(
         try:
             case, settings = parse(plain)
             shown = nullcontext(lambda text: None)
-            return run_case(case, settings, plain, "harness.judge", folder, shown, lambda folder, seen: None), faults
+            return run_case(case, settings, plain, "harness.judge", folder, shown, partial(_clear, scratch)), faults
         except UsageError as error:
             name = next((each for each, written in variants.items() if _blames(error, each, written)), None)
             if name is None or (len(candidates) == 1 and "solution" in variants[name]):
@@ -53,6 +55,11 @@ def judged(
             faults[name] = str(error).partition(": ")[2]
             del variants[name]
     return None, faults
+
+
+def _clear(scratch: Path, folder: Path, seen: Comparison) -> None:
+    """Removes what candidates have left in the folder for temporary files, so that there is room for results."""
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _blames(error: UsageError, name: str, written: Mapping[str, str]) -> bool:

@@ -30,6 +30,7 @@ LIMITS = tuple(
 )
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 RECURSION = sys.getrecursionlimit()
+TOOLS = 6  # that sys.monitoring has room for
 SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
 
@@ -85,6 +86,16 @@ def _set_limits(limits: dict[int, tuple[int, int]]) -> None:
     for kind, limit in limits.items():
         with contextlib.suppress(OSError, ValueError):  # a hard limit that was lowered stays
             resource.setrlimit(kind, limit)
+
+
+def _tools() -> list[str | None]:
+    return [sys.monitoring.get_tool(number) for number in range(TOOLS)]  # type: ignore[attr-defined]
+
+
+def _free_tools(known: list[str | None]) -> None:
+    for number in range(TOOLS):
+        if known[number] is None:
+            sys.monitoring.free_tool_id(number)  # type: ignore[attr-defined]
 
 
 def _timers() -> list[bool]:
@@ -166,6 +177,8 @@ SLOW_SETTINGS: dict[str, Setting] = {
         partial(os.setpriority, os.PRIO_PROCESS, 0),
     ),
 }
+if hasattr(sys, "monitoring"):  # Python 3.12
+    SETTINGS["the tools of sys.monitoring"] = (_tools, _free_tools)
 if hasattr(os, "sched_getaffinity"):  # Linux
     SLOW_SETTINGS["the cores that it may run on"] = (
         partial(os.sched_getaffinity, 0),
