@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -13,7 +14,8 @@ import pytest
 from synthetic_runs import document, write
 from test_history import latencies, say
 
-from harness.history import listing
+from harness.history import kept, listing, table
+from harness.history.kept import Kept
 
 
 def text(day: int, fused: float = 1.0) -> str:
@@ -117,6 +119,7 @@ def test_what_is_remembered_gives_what_is_read_anew(
 ) -> None:
     if clock == "fine":  # what is seen counts from the moment that it was written
         monkeypatch.setattr(listing, "YOUNG_NS", 0)
+        monkeypatch.setattr(table, "PORTION", 2)
     folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(4)])
     before = ""
     for happen in (lambda folder: None, *HAPPENINGS):
@@ -165,6 +168,31 @@ def test_a_branch_that_grew_is_read_where_it_grew(tmp_path: Path, monkeypatch: p
     ran = say("--git", "benchmarks", "--out", "out", cwd=tmp_path)
     assert ran.out.startswith("2 runs of 1 case") and "; 0 files read." in ran.out
     assert "benchmarks:runs/zero/" in (tmp_path / "out" / "series.csv").read_text()
+
+
+def test_only_new_portions_of_a_file_are_made(tmp_path: Path) -> None:
+    path, before, chance = tmp_path / "file", Kept(), random.Random(0)
+    texts: list[str] = []
+    made: list[str] = []
+
+    def make(text: str) -> str:
+        made.append(text)
+        return text
+
+    for turn in range(60):
+        known = set(texts)
+        texts = [text for text in texts if chance.random() < 0.9]
+        texts += [f"{turn} {number} é" * chance.randrange(9) for number in range(chance.randrange(4))]
+        if turn % 5 == 0:
+            chance.shuffle(texts)
+        if turn % 20 == 19:  # another one writes to it
+            path.write_text("something else")
+            known = set()
+        made.clear()
+        before = kept.write(path, [(kept.key(text), lambda text=text: make(text)) for text in texts], before)
+        assert path.read_text(encoding="utf-8") == "".join(texts)
+        assert not known & {*made} - {""}
+    assert kept.key("a", "b") != kept.key("ab", "") != kept.key("", "ab")
 
 
 def test_two_that_read_at_once_keep_what_each_read(tmp_path: Path) -> None:

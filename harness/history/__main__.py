@@ -14,6 +14,7 @@ from harness.configuration.errors import UsageError
 from harness.history import band, checks, findings, history, page, pivot, render, table, words
 from harness.history.band import BROKEN, SLOWER, Judgement
 from harness.history.history import History, Settings
+from harness.history.store import Store
 from harness.report import formatting
 
 LEVELS = (BROKEN, SLOWER)
@@ -45,7 +46,8 @@ def main() -> int:
     recent = findings.recent(made.findings, made.newest, args.days)
     judged = _judged(args.new, made, settings) if args.new else None
     if args.out is not None:
-        table.write(args.out, made.groups, made.changes)
+        with Store(args.store) as store:
+            table.write(args.out, made.groups, made.changes, store)
         page.write(args.out, made, args.threshold, args.days, side_by_side)
     if judged is None:
         failed = [f"{one.where}: {one.what}" for one in findings.failures(recent, args.fail_on)]

@@ -157,7 +157,6 @@ class Listing(Sources):
         return np.array([self._state(path, folders) for path in paths], "<i8")
 
     def _state(self, path: str, folder: bool) -> int:
-        """A number for what the file system says of a file or a folder, which is another one if that is changed."""
         try:
             if folder and path:  # links to folders are passed over
                 seen, kind = os.lstat(self.root + path), stat.S_IFDIR
@@ -169,7 +168,12 @@ class Listing(Sources):
             return GONE
         if max(seen.st_ctime_ns, seen.st_mtime_ns) > self.young:
             return YOUNG
-        return hash((seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)) | 2  # the same in every process
+        return state(seen)
+
+
+def state(seen: os.stat_result) -> int:
+    """A number for what the file system says of a file or a folder, which is another one if that is changed."""
+    return hash((seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)) | 2  # the same in every process
 
 
 def _parent(path: str) -> str:

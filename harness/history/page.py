@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import base64
 import json
-import math
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -21,7 +21,7 @@ from harness.history.findings import Finding
 from harness.history.history import History
 from harness.history.pivot import Pivot
 from harness.history.record import LATENCY, MEASURES
-from harness.history.series import Group, switched
+from harness.history.series import Group, Series, switched
 from harness.report import formatting
 from harness.results.measurement import OK
 from harness.results.storage import atomic
@@ -31,12 +31,13 @@ HERE = Path(__file__).with_name("templates")
 SHARED = Path(__file__).parents[1] / "report" / "templates"  # the style of all pages
 MARKED = 40  # versions that a chart marks at most
 DAYS = (1, 7, 30, 90, 365)
+SINGLE = (1e-30, 1e30)  # times within what single precision holds
 
 
 def write(folder: Path, history: History, threshold: float, days: float, pivot: Pivot | None) -> None:
     """Writes index.html into a folder; links lead from there to the runs' own pages."""
     first = float(history.runs.times.min())
-    page = _template().render(
+    page = _template().generate(
         title="History",
         subtitle=f"{words.count(len(history.runs), 'run')} of {words.count(len(history.groups), 'case')} · "
         f"{words.day(first)} to {words.day(history.newest)} UTC",
@@ -45,7 +46,7 @@ def write(folder: Path, history: History, threshold: float, days: float, pivot: 
         data=_embedded(_content(folder, history, threshold, days, pivot)),
     )
     with atomic(folder / FILE) as file:
-        file.write(page)
+        file.writelines(page)
 
 
 def _content(folder: Path, history: History, threshold: float, days: float, pivot: Pivot | None) -> dict[str, Any]:
@@ -99,11 +100,7 @@ def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any
     return {
         "variant": words.safe(name),
         "wrong": [[place, status] for place, status in enumerate(statuses) if status not in (OK, None)],
-        "measures": {
-            measure: {"places": series.places.tolist(), **_figures(series.figures)}
-            for measure, series in measures.items()
-            if len(series.places)
-        },
+        "measures": {measure: _figures(series) for measure, series in measures.items() if len(series.places)},
         "changes": [
             {
                 "place": change.place,
@@ -118,18 +115,13 @@ def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any
     }
 
 
-def _figures(figures: np.ndarray) -> dict[str, list]:
-    """Values to four digits; the bounds as what they are off by, in thousandths of the value."""
-    values, low, high = figures.T
-    return {
-        "values": [float(f"{value:.4g}") for value in values.tolist()],
-        "below": _thousandths(1 - low / values),
-        "above": _thousandths(high / values - 1),
+def _figures(series: Series) -> dict[str, str]:
+    """Arrays as bytes in base64, which take a browser and this program a tenth of the time of numbers in JSON."""
+    figures = np.clip(series.figures, *SINGLE)
+    columns = dict(zip(("values", "low", "high"), figures.T.astype("<f4"), strict=True))
+    return {name: base64.b64encode(column.tobytes()).decode() for name, column in columns.items()} | {
+        "places": base64.b64encode(series.places.astype("<i4").tobytes()).decode()
     }
-
-
-def _thousandths(shares: np.ndarray) -> list[int | None]:
-    return [None if math.isnan(each) else int(each) for each in np.round(1000 * shares).tolist()]
 
 
 def _versions(group: Group) -> list[tuple[int, str]]:
@@ -167,8 +159,7 @@ def _link(folder: Path, page: str | None) -> str | None:
 
 def _embedded(content: Any) -> Markup:
     """JSON that stands within a script element, whatever its texts hold."""
-    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    return Markup(json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 @cache

@@ -94,9 +94,13 @@ class Columns:
         of = np.repeat(np.arange(len(runs)), counts)
         return np.arange(len(of)) + np.repeat(self.ends[runs] - np.cumsum(counts), counts), of
 
-    def text(self, number: int) -> str | None:
-        """A text by its number."""
-        return None if number == NONE else self.texts[number]
+    def named(self, numbers: np.ndarray) -> list[str | None]:
+        """Texts by their numbers."""
+        return self._texts[numbers].tolist()
+
+    @cached_property
+    def _texts(self) -> np.ndarray:
+        return np.array([*self.texts, None], object)  # the last one is that of NONE
 
     def renamed(self, names: Mapping[str, str]) -> Columns:
         """The same with other names of variants; one keeps its name if another variant of its run has the new one."""
@@ -166,8 +170,8 @@ class Runs(Sequence["Run"]):
     @property
     def commit_names(self) -> list[str | None]:
         """The commit of each in seven digits, with a + if files of it were changed."""
-        ids = map(self.columns.text, self.column("commit").tolist())
-        return [commit_name(*each) for each in zip(ids, self.column("changed").tolist(), strict=True)]
+        ids, changed = self.columns.named(self.column("commit")), self.column("changed").tolist()
+        return [commit_name(*each) for each in zip(ids, changed, strict=True)]
 
     @cached_property
     def times(self) -> np.ndarray:
@@ -235,12 +239,12 @@ class Run:
     @property
     def clock(self) -> str | None:
         """What is wrong with the time that it gives."""
-        return self.columns.text(self._of("clock"))
+        return self._text("clock")
 
     @property
     def commit(self) -> str | None:
         """The id of the commit that was measured."""
-        return self.columns.text(self._of("commit"))
+        return self._text("commit")
 
     @property
     def changed(self) -> bool:
@@ -260,6 +264,10 @@ class Run:
 
     def _of(self, name: str) -> Any:
         return self.columns.runs[name][self.place].item()
+
+    def _text(self, name: str) -> str | None:
+        (text,) = self.columns.named(np.array([self._of(name)]))
+        return text
 
     def _result(self, row: tuple[int, int, int, list]) -> Result:
         variant, status, reason = (self.columns.texts[number] for number in row[:3])

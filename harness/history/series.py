@@ -86,7 +86,7 @@ class Group:
         """A variant's `status` or `reason` in each run; None if the run does not have it."""
         columns, rows = self.runs.columns, self.rows[variant]
         numbers = np.where(rows == NONE, NONE, columns.results[column][rows])
-        return [columns.text(number) for number in numbers.tolist()]
+        return columns.named(numbers)
 
     def last(self, variant: str) -> Result | None:
         """A variant's result in the last run that has it."""

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from harness import results
+from harness.history import listing, record, runs
+from harness.history.kept import Kept
 from harness.history.listing import FILE, Known
 from harness.history.record import Plain, Setup
 from harness.history.runs import RESULT, RUN, Columns, Texts, encoded
@@ -23,6 +25,7 @@ TABLES = {
     "texts": "number INTEGER PRIMARY KEY, text TEXT",
     "setups": "number INTEGER PRIMARY KEY, text TEXT",
     "listings": "path BLOB PRIMARY KEY, folders BLOB, states BLOB, files BLOB, found BLOB",
+    "written": "path BLOB PRIMARY KEY, state INTEGER, keys BLOB, ends BLOB",
 }
 
 
@@ -69,9 +72,9 @@ class Store:
                 else (setups.number(json.dumps(content[0], sort_keys=True)), content[1])
                 for content in new.values()
             ]
-            runs, measured = encoded(numbered, texts)
+            columns = encoded(numbered, texts)
             problems = {len(known) + place: each for place, each in enumerate(new.values()) if isinstance(each, str)}
-            row = len(known), b"".join(new), runs.tobytes(), measured.tobytes(), json.dumps(problems)
+            row = len(known), b"".join(new), *(each.tobytes() for each in columns), json.dumps(problems)
             self.database.execute("INSERT INTO portions VALUES (?, ?, ?, ?, ?)", row)
             for table, named in (("texts", texts), ("setups", setups)):
                 self.database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", enumerate(named.texts))
@@ -79,8 +82,8 @@ class Store:
     def columns(self) -> Columns:
         """The runs of all contents, by number; contents without one have the setup NONE."""
         texts, setups = self._texts("texts").texts, self._texts("setups").texts
-        runs, measured = np.frombuffer(self._joined("runs"), RUN), np.frombuffer(self._joined("results"), RESULT)
-        return Columns([Setup.of(plain) for plain in json.loads(f"[{','.join(setups)}]")], texts, runs, measured)
+        columns = np.frombuffer(self._joined("runs"), RUN), np.frombuffer(self._joined("results"), RESULT)
+        return Columns([Setup.of(plain) for plain in json.loads(f"[{','.join(setups)}]")], texts, *columns)
 
     def problems(self) -> dict[int, str]:
         """Why contents hold no run, by number; empty if they are none of ours."""
@@ -99,9 +102,27 @@ class Store:
     def keep_listing(self, path: Path, known: Known) -> None:
         """Keeps what is known of them now."""
         folders, files = (b"\0".join(map(os.fsencode, names)) for names in (known.folders, known.files))
-        row = _absolute(path), folders, known.states.tobytes(), files, known.found.tobytes()
+        self._keep_path("listings", path, folders, known.states.tobytes(), files, known.found.tobytes())
+
+    def written(self, path: Path) -> Kept:
+        """The portions that a file was written of."""
+        row = self.database.execute(
+            "SELECT state, keys, ends FROM written WHERE path = ?", [_absolute(path)]
+        ).fetchone()
+        return Kept() if row is None else Kept(row[0], row[1], np.frombuffer(row[2], "<i8"))
+
+    def keep_written(self, path: Path, kept: Kept) -> None:
+        """Keeps those that it was written of now."""
+        self._keep_path("written", path, kept.state, kept.keys, kept.ends.tobytes())
+
+    def _keep_path(self, table: str, path: Path, *values: object) -> None:
+        """Keeps what is known of a path, in place of what was, and nothing of paths that are gone."""
         with self._writing():
-            self.database.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
+            paths = self.database.execute(f"SELECT path FROM {table}").fetchall()
+            gone = [[known] for (known,) in paths if not os.path.lexists(known)]
+            self.database.executemany(f"DELETE FROM {table} WHERE path = ?", gone)
+            row = _absolute(path), *values
+            self.database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -142,7 +163,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _code() -> int:
     """A number for the code that derives figures from results: another one makes other figures."""
-    files = sorted([*Path(results.__path__[0]).glob("*.py"), *Path(__file__).parent.glob("*.py")])
+    modules = map(Path, (__file__, listing.__file__, record.__file__, runs.__file__))
+    files = [*sorted(Path(results.__path__[0]).glob("*.py")), *modules]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     return int.from_bytes(digest.digest()[:3], "big") + 1
 

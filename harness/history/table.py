@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.history import kept
 from harness.history.changes import STATUS, Change
+from harness.history.kept import Portion
 from harness.history.record import MEASURES
 from harness.history.runs import NONE
 from harness.history.series import Group
-from harness.results import storage
+from harness.history.store import Store
 from harness.results.measurement import OK
 
 FILE = "series.csv"
+CODE = kept.key(Path(__file__).read_bytes())  # lines that other code wrote are written again
+PORTION = 128  # runs
 COLUMNS = {
     "op": "the operation",
     "variant": "the variant",
@@ -39,48 +44,86 @@ COLUMNS = {
 }
 
 
-def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change]) -> None:
-    """Writes series.csv into a folder; an unknown value is an empty cell."""
-    with storage.atomic(folder / FILE) as file:
-        file.write(f"{_cells(*COLUMNS)}\n")
-        for group in groups:
-            file.write("".join(_lines(group, [change for change in changes if change.group is group])))
+def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change], store: Store) -> None:
+    """Writes series.csv into a folder; an unknown value is an empty cell.
+
+    Lines that are as they were are copied from the former file; the store knows where in it they are.
+    """
+    path = folder / FILE
+    store.keep_written(path, kept.write(path, _portions(groups, changes), store.written(path)))
 
 
-def _lines(group: Group, changes: Sequence[Change]) -> Iterator[str]:
-    """The lines of a group, by variant, measure and time. Cells that lines share are written once for all of them."""
-    runs = group.runs
-    commits = map(runs.columns.text, runs.column("commit").tolist())
-    measured = np.array(_written(zip(_instants(runs.times), commits, strict=True)), object)
-    origins = np.array(_written((group.machine, name) for name in runs.names.tolist()), object)
-    for variant, rows in group.rows.items():
-        described = _cells(group.case.op, variant, group.title)
+def _portions(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[Portion]:
+    """The header, and the lines by group, variant, measure and time."""
+    yield kept.key(CODE), lambda: f"{_cells(*COLUMNS)}\n"
+    for group in groups:
+        moved = [change for change in changes if change.group is group]
+        parts = [Part(group, slice(start, start + PORTION)) for start in range(0, len(group.runs), PORTION)]
+        for variant, measure in _series(group):
+            several = [change for change in moved if (change.variant, change.measure) == (variant, measure)]
+            yield from (part.portion(variant, measure, several) for part in parts)
+
+
+def _series(group: Group) -> Iterator[tuple[str, str]]:
+    """The variants and measures that have lines: statuses are told of variants that were not always right."""
+    for variant in group.variants:
+        yield from ((variant, measure) for measure in MEASURES if len(group.series(variant, measure).places))
+        if not {*group.texts(variant, "status")} <= {OK, None}:
+            yield variant, STATUS
+
+
+class Part:
+    """Neighbouring runs of a group. Cells that their lines share are written once for all of them."""
+
+    def __init__(self, group: Group, places: slice):
+        self.group = group
+        self.places = places
+        self.runs = group.runs[places]
+        self.key = kept.key(CODE, group.machine, group.title, *self.runs.names.tolist())
+
+    def portion(self, variant: str, measure: str, changes: Sequence[Change]) -> Portion:
+        """The lines of a variant in a measure; the rows in the store say what a run measured."""
+        known = {
+            change.place - self.places.start: _change(change)
+            for change in changes
+            if self.places.start <= change.place < self.places.stop
+        }
+        rows = self.group.rows[variant][self.places]
+        key = kept.key(self.key, variant, measure, repr(known), rows.tobytes())
+        return key, lambda: self._text(variant, measure, known, rows)
+
+    def _text(self, variant: str, measure: str, changes: Mapping[int, tuple[Any, str, str]], rows: np.ndarray) -> str:
+        described = _cells(self.group.case.op, variant, self.group.title)
         places = np.flatnonzero(rows != NONE)
-        statuses, reasons = group.texts(variant, "status"), group.texts(variant, "reason")
-        measures = [measure for measure in MEASURES if len(group.series(variant, measure).places)]
-        broken = not {*statuses} <= {OK, None}
-        for measure in [*measures, *([STATUS] if broken else [])]:
-            figures = np.full((len(runs), 3), np.nan)
-            if measure == STATUS:
-                figures[:, 0] = [status == OK for status in statuses]
-            else:
-                series = group.series(variant, measure)
-                figures[series.places] = series.figures
-            kinds = {each: _cells(None, None, measure, *each) for each in {*zip(statuses, reasons, strict=True)}}
-            states = [kinds[each] for each in zip(statuses, reasons, strict=True)]
-            for change in changes:
-                if (change.variant, change.measure) == (variant, measure):
-                    by = change.ratio.value if change.ratio else int(statuses[change.place] == OK)
-                    states[change.place] = _cells(by, change.cause, measure, statuses[change.place], change.reason)
-            held = zip(
-                measured[places],
-                _numbers(figures[places]),
-                (states[place] for place in places),
-                origins[places],
-                strict=True,
-            )
-            for run, numbers, state, origin in held:
-                yield f"{described},{run},{numbers},{state},{origin}\n"
+        columns = self.runs.columns
+        results = columns.results[rows[places]]
+        statuses, reasons = columns.named(results["status"]), columns.named(results["reason"])
+        if measure == STATUS:
+            figures = np.full((len(places), 3), np.nan)
+            figures[:, 0] = [status == OK for status in statuses]
+        else:
+            figures = results["figures"][:, list(MEASURES).index(measure)]
+        lines = []
+        write = cache(_cells)
+        for place, status, reason, numbers in zip(places.tolist(), statuses, reasons, _numbers(figures), strict=True):
+            by, cause, why = changes.get(place, (None, None, reason))
+            state = write(by, cause, measure, status, why)
+            lines.append(f"{described},{self._measured[place]},{numbers},{state},{self._origins[place]}\n")
+        return "".join(lines)
+
+    @cached_property
+    def _measured(self) -> list[str]:
+        commits = self.runs.columns.named(self.runs.column("commit"))
+        return _written(zip(_instants(self.runs.times), commits, strict=True))
+
+    @cached_property
+    def _origins(self) -> list[str]:
+        return _written((self.group.machine, name) for name in self.runs.names.tolist())
+
+
+def _change(change: Change) -> tuple[Any, str, str]:
+    """What a line says of a change: by how much, or the new status; its cause; and the reason of that."""
+    return change.ratio.value if change.ratio else int(not change.broken), change.cause, change.reason
 
 
 def _cells(*values: Any) -> str:

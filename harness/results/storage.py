@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 from harness import __version__
 from harness.configuration.errors import UsageError
@@ -127,7 +127,7 @@ def write_table(path: Path, columns: list[str], rows: Sequence[Mapping[str, Any]
 
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[IO[str]]:
+def atomic(path: Path) -> Iterator[TextIO]:
     """A text file that appears whole or not at all; an OSError names it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     name = None

@@ -35,6 +35,15 @@ function signed(ratio) { // as harness.diff writes a change
   const share = 100 * Math.abs(ratio - 1), text = share < 9.95 ? share.toFixed(1) : share.toFixed(0);
   return text === "0.0" ? "0.0%" : `${ratio > 1 ? "+" : "−"}${text}%`;
 }
+const unpacked = (text, Kind) => Array.from(new Kind(Uint8Array.from(atob(text), mark => mark.charCodeAt(0)).buffer));
+function figures(series, measure) { // unpacked when they are looked at; bounds that are not known are NaN
+  const packed = series.measures[measure];
+  if (!packed) return {places: [], values: [], low: [], high: []};
+  return packed.arrays ??= {
+    places: unpacked(packed.places, Int32Array), values: unpacked(packed.values, Float32Array),
+    low: unpacked(packed.low, Float32Array), high: unpacked(packed.high, Float32Array),
+  };
+}
 const median = values => values.slice().sort((a, b) => a - b)[values.length >> 1];
 
 // Filters
@@ -113,7 +122,7 @@ function drawSeries() {
 }
 function chart(group, series, measure) {
   const base = series.variant === group.baseline ? "the other variants" : group.baseline;
-  const data = series.measures[measure], last = data ? data.values[data.values.length - 1] : null;
+  const last = figures(series, measure).values.at(-1) ?? null;
   const made = element("section", {className: "chart"},
     element("h3", {textContent: series.variant}),
     element("p", {textContent: group.title}),
@@ -129,9 +138,8 @@ function drawing(group, series, measure, width) {
   const title = `${series.variant} of ${group.title}: ${NAMES[measure](group.baseline)} in ${group.times.length} runs`;
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", title);
-  const count = group.times.length, data = series.measures[measure] ?? {places: [], values: [], below: [], above: []};
-  const low = data.values.map((value, i) => value * (1 - (data.below[i] ?? 0) / 1000));
-  const high = data.values.map((value, i) => value * (1 + (data.above[i] ?? 0) / 1000));
+  const count = group.times.length, data = figures(series, measure);
+  const [low, high] = [data.low, data.high].map(bounds => bounds.map((bound, i) => Number.isNaN(bound) ? data.values[i] : bound));
   // the scale is that of values and of most intervals: a single wide one is cut off
   const sorted = [...low, ...high].sort((a, b) => a - b), cut = Math.floor(sorted.length * 0.02);
   let bottom = Math.log(Math.min(sorted[cut] ?? 1, ...data.values)), top = Math.log(Math.max(sorted[sorted.length - 1 - cut] ?? 1, ...data.values));
@@ -151,7 +159,7 @@ function drawing(group, series, measure, width) {
   for (const [place] of group.versions)
     shape(picture, "line", {class: "version", x1: x(place - 0.5), x2: x(place - 0.5), y1: TOP, y2: HEIGHT - BOTTOM});
   const path = (places, values) => places.map((place, i) => `${i ? "L" : "M"}${x(place).toFixed(1)} ${y(values[i]).toFixed(1)}`).join("");
-  const bounded = data.places.map((_, i) => i).filter(i => data.below[i] !== null);
+  const bounded = data.places.map((_, i) => i).filter(i => !Number.isNaN(data.low[i]));
   if (bounded.length > 1) {
     const back = bounded.slice().reverse();
     shape(picture, "path", {class: "interval", d: `${path(bounded.map(i => data.places[i]), bounded.map(i => high[i]))}L${path(back.map(i => data.places[i]), back.map(i => low[i])).slice(1)}Z`});
@@ -217,7 +225,7 @@ function listen(picture, group, series, measure, drawn) {
   });
 }
 function value(measure, drawn, i) {
-  const bounds = drawn.data.below[i] === null ? "" : ` (${written(measure, drawn.low[i])} to ${written(measure, drawn.high[i])})`;
+  const bounds = Number.isNaN(drawn.data.low[i]) ? "" : ` (${written(measure, drawn.low[i])} to ${written(measure, drawn.high[i])})`;
   return `${written(measure, drawn.data.values[i])}${bounds}`;
 }
 function forget() {
