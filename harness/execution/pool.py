@@ -15,10 +15,22 @@ from dataclasses import dataclass
 
 from harness.devices.cpu import cores
 from harness.execution import memory, parent_clock
-from harness.execution.messages import Alone, Done, Finish, Measure, Measured, Message, Ready, Tampered, TimedAlone
+from harness.execution.messages import (
+    Alone,
+    Done,
+    Finish,
+    Measure,
+    Measured,
+    Message,
+    Ready,
+    Samples,
+    Tampered,
+    TimedAlone,
+)
 from harness.execution.process import PATIENCE_S, Process
 
 SLICE_S = 0.05  # of a set of processes: each has its share
+SAMPLED = Tampered((), "tampers with what measures it: sends samples of its own, which were left out")
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
 
 
@@ -239,7 +251,7 @@ class Pool:
         seconds = left if len(self._members) == 1 else min(left, SLICE_S * member.share)
         self._slices += 1
         member.process.tell(Measure(seconds, left_out))
-        measured = self._read(member, Measured)
+        measured = self._read(member, Measured, samples=1)
         if isinstance(measured, Measured):
             # without a round there is nothing left to time
             member.rounds = measured.rounds if measured.rounds > member.rounds else member.wanted
@@ -250,10 +262,21 @@ class Pool:
                 self._rested_s += measured.rested_s
                 self._rested_cpu_s += measured.rested_cpu_s
 
-    def _read(self, member: _Member, until: type[Message]) -> Message:
-        """Reads what a process sends, up to such a message; one that ends before it is no longer of the pool."""
+    def _read(self, member: _Member, until: type[Message], samples: int = 0) -> Message:
+        """Reads what a process sends, up to such a message; one that ends before it is no longer of the pool.
+
+        If it sends samples as often as it was asked to, they are taken: it may not be the sampler that sends more.
+        """
+        sampled: list[Samples] = []
         for message in member.process.messages(until):
-            self._take(member.place, self._slices, message)
+            if isinstance(message, Samples):
+                sampled.append(message)
+            else:
+                self._take(member.place, self._slices, message)
+        for each in sampled if len(sampled) == samples else ():
+            self._take(member.place, self._slices, each)
+        if len(sampled) > samples:
+            self._take(member.place, self._slices, SAMPLED)
         if not isinstance(message, until):
             self._remove(member)
             if member.place.full_pass:

@@ -31,6 +31,7 @@ from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server, interpreter, token
 from harness.execution.environment import applied, worker_environment
+from harness.execution.frames import Frames
 from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage, from_json, to_json
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
@@ -38,6 +39,7 @@ Started = tuple[
     Any, connection.Connection, Any
 ]  # a process; our end of its pipe; whose turn it is, and a count of turns
 
+CLOSED_S = 5.0  # for the end of one whose pipe is closed
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
 FORGED = Tampered(
     (), "tampers with what measures it: sends messages of its own by the process's pipe, which were left out"
@@ -76,6 +78,7 @@ class Process:
         else:
             started = _interpreted(python, environment, preload, *arguments)
         self._process, self._connection, self._turn = started
+        self._frames = Frames(self._connection)
 
     def tell(self, message: Message) -> None:
         """Sends it a message; one that has ended says so in `messages`."""
@@ -87,20 +90,22 @@ class Process:
         turn = -1
         since = time.monotonic()
         while True:
+            while (line := self._frames.next()) is not None:
+                since = time.monotonic()
+                message = self._message(line)
+                yield message
+                if isinstance(message, until | Done | Spoilt | Usage | Broken):
+                    return
             ready = connection.wait([self._connection, self._process.sentinel], timeout=1.0)
-            if self._connection in ready or self._connection.poll():
-                with contextlib.suppress(EOFError, OSError):
-                    line = self._connection.recv_bytes()
-                    since = time.monotonic()
-                    genuine = line.startswith(self._token)
-                    message = from_json(token.content(line)) if genuine else FORGED
-                    yield message
-                    if isinstance(message, until | Done | Spoilt | Usage | Broken):
-                        return
+            with contextlib.suppress(OSError):
+                if (self._connection in ready or self._connection.poll()) and self._frames.read():
                     continue
             if self._process.sentinel in ready or self._connection in ready:
-                self._process.join()
-                yield Died(self._whose_turn(), _death(self._process.exitcode))
+                variant = self._whose_turn()
+                self._process.join(CLOSED_S)
+                code = self._process.exitcode
+                self.end()
+                yield Died(variant, "closed its process's pipe" if code is None else _death(code))
                 return
             if self._turn[1] != turn:
                 turn = self._turn[1]
@@ -110,6 +115,12 @@ class Process:
                 self.end()
                 yield Died(variant, f"did not end within worker.timeout_s={self._timeout:g} s")
                 return
+
+    def _message(self, line: bytes) -> Message:
+        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):  # with its token, but no message
+            if line.startswith(self._token):
+                return from_json(token.content(line))
+        return FORGED
 
     def _whose_turn(self) -> str | None:
         index = self._turn[0]
@@ -289,8 +300,8 @@ def _hidden_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
+def _death(code: int) -> str:
+    if code < 0:
         name = signal.Signals(-code).name
         hint = " (out of memory?)" if name == "SIGKILL" else ""
         return f"ended its process with {name}{hint}"
