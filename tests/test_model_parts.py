@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from harness.configuration.errors import UsageError
-from harness.model import known, plain, ranges
+from harness.model import known, plain, ranges, replay
 from harness.model.predict import Saving, speedup
 from harness.model.replace import replaced
 from harness.model.replacements import parse
 from harness.model.signature import drawn, signature, with_values
+from harness.model.watch import watched
 from harness.results.statistics import Interval
 
 
@@ -296,3 +297,43 @@ def test_modules_are_known_by_what_they_compute(module: nn.Module, inputs: Any, 
 )  # fmt: skip
 def test_functions_are_known_by_what_they_compute(name: str, args: Any, kwargs: Any, operations: list[str]) -> None:
     assert known.of_function(name, {"args": args, "kwargs": kwargs}) == operations
+
+
+# How modules are called
+
+
+class Attending(nn.Module):
+    """Attention to itself: one tensor by position in place of three, and a plain value by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+def attending() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    return Attending(), (torch.randn(2, 4, 8),)
+
+
+def to_itself(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, need_weights: bool) -> Any:
+    """By other names than the module's own."""
+    assert q is k and k is v and need_weights is False
+    return 2 * q, None
+
+
+def test_a_module_is_called_as_its_model_calls_it() -> None:
+    model, inputs = attending()
+    with watched(model, torch.float32) as seen:
+        model(*inputs)
+    (call,) = [call for call in seen.calls if call.function == "torch.nn.MultiheadAttention"]
+    given = drawn(seen.signatures[call.signature], torch.float32, torch.Generator().manual_seed(0))
+    assert (given["args"], set(given["kwargs"])) == ((), {"query", "need_weights"})
+    assert (given["by_position"], given["same"]) == (3, {"key": "query", "value": "query"})
+    how = {"path": "attention", "by_position": given["by_position"], "same": given["same"]}
+    x = given["kwargs"]["query"]
+    as_it_is = replay.module(attending, **how)(**given["kwargs"])[0]
+    assert torch.allclose(as_it_is, replay.module(attending)(x))
+    replacement = {"by": to_itself, "at": [""]}
+    assert torch.equal(replay.module(attending, replace=[replacement], **how)(**given["kwargs"])[0], 2 * x)

@@ -62,6 +62,7 @@ def _module(
     model: Model, group: Group, replacements: Sequence[Replacement], compile: Mapping[str, Any]
 ) -> dict[str, Any]:
     as_is = model.as_it_is(group.first.path)
+    as_is["args"] |= _called(group.signature[DICT])
     variants = {AS_IS: as_is, COMPILED: {**as_is, "compile": dict(compile)}}
     library = {
         f"{operation}_{name}": {"by": f"variants.{operation}.{name}", "at": [""]}
@@ -74,6 +75,12 @@ def _module(
     for name in library | asked:  # what each gains in the model if that is compiled
         variants[f"{name}_{COMPILED}"] = {**variants[name], "compile": dict(compile)}
     return variants
+
+
+def _called(given: Mapping[str, Any]) -> dict[str, Any]:
+    """How a model calls a module, as harness.model.replay.module takes it."""
+    found = {key: given[key] for key in ("by_position", "same") if key in given}
+    return found | ({"same": found["same"][DICT]} if "same" in found else {})
 
 
 def _function(group: Group, compile: Mapping[str, Any]) -> dict[str, Any]:

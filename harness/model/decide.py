@@ -18,6 +18,7 @@ COMPILED = "compiled"  # the variant that is the whole model compiled
 BY_VERDICT = {"faster": USE, "slower": DO_NOT_USE, "same": DO_NOT_USE}
 # The namespaces of operators that Inductor knows, or that are no operators; any other's it can only call
 COMPILERS_OWN = {"aten", "prims", "inductor", "autograd", "torch", "c10d", "mkldnn", "mkl", "quantized"}
+JOINED = " + "  # between the groups of a decision
 NOTABLE = 0.005  # of a step: a difference worth a sentence
 
 

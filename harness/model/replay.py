@@ -14,23 +14,48 @@ from harness.configuration.operation import Function
 from harness.model.build import build, described
 from harness.model.replace import replaced
 from harness.model.signature import drawn
+from harness.model.watch import names_of
 
 
 def module(
-    builder: Function, inputs: Function | None = None, path: str = "", replace: Sequence[Mapping[str, Any]] = ()
+    builder: Function,
+    inputs: Function | None = None,
+    path: str = "",
+    replace: Sequence[Mapping[str, Any]] = (),
+    by_position: int = 0,
+    same: Mapping[str, str] | None = None,
 ) -> nn.Module:
     """The module at a path in the model that a builder makes, or the model itself, with replacements.
 
-    Weights are those that the builder draws from the present seed. Raises UsageError if the model has no such module,
-    and as `replaced` does.
+    Weights are those that the builder draws from the present seed. If the model calls it with so many of its arguments
+    `by_position`, or with the `same` tensor for one as for another, the module is one that takes them by name, the same
+    ones once, and calls it so. Raises UsageError if the model has no such module, and as `replaced` does.
     """
     model = build(builder, inputs, torch.initial_seed()).module
     try:
         found = model.get_submodule(path) if path else model
-        return replaced(copy.deepcopy(found), replace) if replace else found
+        new = replaced(copy.deepcopy(found), replace) if replace else found
     except AttributeError as error:
         names = ", ".join(name for name, _ in model.named_children()) or "none"
         raise UsageError(f"model={described(builder)}: has no module {path} now; at its top: {names}") from error
+    return Called(new, names_of(type(found).forward)[:by_position], same or {}) if by_position or same else new
+
+
+class Called(nn.Module):
+    """A module that is called as its model does: with arguments of some names by position, and the same for others."""
+
+    def __init__(self, module: nn.Module, by_position: Sequence[str], same: Mapping[str, str]):
+        super().__init__()
+        self.module = module
+        self.training = module.training
+        self._by_position = tuple(by_position)
+        self._same = dict(same)
+
+    def forward(self, **given: Any) -> Any:
+        for name, other in self._same.items():
+            given[name] = given[other]
+        first = [given.pop(name) for name in self._by_position]
+        return self.module(*first, **given)
 
 
 def example(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.model.analysis import Analysis
+from harness.model.decide import JOINED
 from harness.model.groups import GAPS, HotSpots, Row
 from harness.model.names import short
 from harness.report import formatting
@@ -10,8 +11,8 @@ from harness.report.tables import Table
 from harness.results.statistics import Interval
 
 MOST_ROWS = 16
-HEADERS = ["Group", "Share", "Time in a step", "Count", "Self CPU", "Where", "Shapes"]
-RIGHT = [False, True, True, True, True, False, False]
+HEADERS = ["Group", "Share", "Time in a step", "Count", "Where", "Self CPU", "Shapes"]
+RIGHT = [False, True, True, True, False, True, False]
 
 
 def hotspots(spots: HotSpots, most: int | None = MOST_ROWS) -> Table:
@@ -38,8 +39,8 @@ def _line(spots: HotSpots, row: Row) -> list[str]:
         formatting.percent(row.share),
         formatting.time(row.host_us if row.group == GAPS else spots.cost(row)),
         formatting.count(row.count),
-        formatting.time(row.self_cpu_us),
         row.module,
+        formatting.time(row.self_cpu_us),
         row.shapes,
     ]
 
@@ -47,11 +48,16 @@ def _line(spots: HotSpots, row: Row) -> list[str]:
 def decisions(analysis: Analysis) -> Table:
     """A row for each replacement; the reasons are sentences."""
     lines = [
-        [each.replacement, each.decision, gain(each.predicted), gain(each.measured), each.status, each.group]
+        [each.replacement, each.decision, gain(each.predicted), gain(each.measured), each.status, _few(each.group)]
         for each in analysis.decisions
     ]
     headers = ["Replacement", "Decision", "Predicted", "Measured", "Status", "Group"]
     return Table("Decisions", headers, [False, False, True, True, False, False], lines)
+
+
+def _few(groups: str) -> str:
+    """`a + b and 3 more`."""
+    return formatting.some(groups.split(JOINED), 1, JOINED)
 
 
 def cases(analysis: Analysis) -> Table:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.configuration.errors import CaseError, UsageError
 from harness.model.analysis import Analysis, Way
 from harness.model.cases import FOLDER
-from harness.model.decide import Decision, agreed, decide, overtaken
+from harness.model.decide import JOINED, Decision, agreed, decide, overtaken
 from harness.model.groups import Group
 from harness.model.measure import run, warn_of_faults
 from harness.model.predict import Saving, saving, speedup
@@ -129,7 +129,7 @@ def _decisions(
 ) -> list[Decision]:
     decisions = []
     for replacement in replacements:
-        names = " + ".join(group.name for group in analysis.groups_of(replacement))
+        names = JOINED.join(group.name for group in analysis.groups_of(replacement))
         decisions += _decided(analysis, replacement.name, names, [replacement])
     decisions += _decided(analysis, TOGETHER, "", together)
     first = analysis.ways[0].comparison

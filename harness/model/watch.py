@@ -192,11 +192,22 @@ def _config(module: nn.Module) -> str:
 
 
 def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What a module is called with; all of it by name if any of it is, and has one."""
-    names = _names(getattr(type(module), "forward", None))
-    if kwargs and len(args) <= len(names):
-        return {"args": (), "kwargs": {**dict(zip(names, args, strict=False)), **kwargs}}
-    return {"args": tuple(args), "kwargs": dict(kwargs)}
+    """What a module is called with: by position, or all of it by name, with what harness.model.replay.module takes.
+
+    It is by name if some of it was, and if a tensor is given twice, which is told once.
+    """
+    names = names_of(type(module).forward)
+    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    firsts: dict[int, str] = {}  # the first name of each tensor
+    same = {
+        name: first
+        for name, value in named.items()
+        if isinstance(value, torch.Tensor) and (first := firsts.setdefault(id(value), name)) != name
+    }
+    if len(args) > len(names) or not (kwargs or same):
+        return {"args": tuple(args), "kwargs": dict(kwargs)}
+    given = {"args": (), "kwargs": {name: value for name, value in named.items() if name not in same}}
+    return given | ({"by_position": len(args)} if args else {}) | ({"same": same} if same else {})
 
 
 def _versions(args: Any, kwargs: dict[str, Any]) -> Versions:
@@ -205,7 +216,7 @@ def _versions(args: Any, kwargs: dict[str, Any]) -> Versions:
 
 
 @functools.cache
-def _names(forward: Any) -> list[str]:
+def names_of(forward: Any) -> list[str]:
     """The names of the positional arguments of a class's forward."""
     try:
         parameters = list(inspect.signature(forward).parameters.values())[1:]
