@@ -184,6 +184,22 @@ def writing() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Writing(), (torch.randn(64),)
 
 
+class Cast(nn.Module):
+    """Computes in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self.mix(x)
+
+
+def cast() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Cast(), (torch.randn(4, 16),)
+
+
 @dataclass
 class Output:
     """What a model returns that has more to say than a tensor."""

@@ -182,6 +182,15 @@ def test_what_is_not_right_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "Writing_64 has no case: it writes into what it is given" in ran.out
 
 
+def test_what_runs_under_autocast_is_measured_in_its_dtype(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ran = model("model_zoo.cast", "variants=[as_is]", cwd=tmp_path)
+    assert ran.status == 1
+    assert "runs under torch.autocast, in bfloat16" in caplog.text and "try dtype=bfloat16" in caplog.text
+    assert "Linear_4x16" in ran.out
+    ran = model("model_zoo.cast", "variants=[as_is]", "dtype=bfloat16", cwd=tmp_path)
+    assert ran.status == 0, caplog.text
+
+
 @pytest.mark.slow
 def test_what_does_not_fit_in_float64_is_checked_layer_by_layer(tmp_path: Path) -> None:
     """On a machine that says to every process that it has no memory left."""

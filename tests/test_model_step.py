@@ -151,6 +151,14 @@ def test_a_step_that_changes_is_told(tmp_path: Path) -> None:
     assert sum(call.host_us for call in step.calls) + step.outside_us == pytest.approx(step.host_us)
 
 
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "training"])
+def test_a_fast_path_that_hooks_keep_torch_from_is_told(backward: bool, tmp_path: Path) -> None:
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    step = step_of(model, (torch.randn(2, 4, 8),), tmp_path, backward)
+    assert any("fast path" in note for note in step.notes) != backward
+    assert "torch.nn.MultiheadAttention" in [call.function for call in step.calls]
+
+
 class Shared(nn.Module):
     """One module at two places, called four times; another is called by its forward alone."""
 

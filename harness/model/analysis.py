@@ -113,6 +113,17 @@ class Analysis:
         }
 
     @property
+    def unmeasurable(self) -> str | None:
+        """Why nothing of the model can be measured; None if it can."""
+        step = self.recording.step
+        if step.autocast in ("", step.dtype):
+            return None
+        return (
+            f"it runs under torch.autocast, in {step.autocast}, and its cases would be of {step.dtype}: only its hot "
+            f"spots are shown; try dtype={step.autocast}"
+        )
+
+    @property
     def measured_share(self) -> float:
         """The share of the step in groups whose cases ran."""
         return self.spots.covered(set(filter(self.has_case, self.measured)))

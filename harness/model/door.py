@@ -72,7 +72,10 @@ def finish(analysis: Analysis, measured: bool) -> None:
     """Measures what was recorded, unless only its hot spots are wanted, and writes all files."""
     folder = analysis.asked.folder
     files.write_hotspots(folder, analysis)
-    if measured:
+    if measured and analysis.unmeasurable:
+        analysis.warn("the whole model", analysis.unmeasurable)
+        analysis.failed = True
+    elif measured:
         measure_groups(analysis)
         verify(analysis)
         files.write_hotspots(folder, analysis)

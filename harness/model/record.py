@@ -47,6 +47,11 @@ OTHERWISE = (
     "and functions are part of the modules that call them."
 )
 
+SLOW_PATH = (
+    "torch.nn.TransformerEncoderLayer has a fast path for inference, which it does not take under hooks: it is shown "
+    "as its parts, and measured with its fast path."
+)
+
 
 def run(task: RecordTask, send: Send, set_turn: SetTurn, *_: object) -> None:
     """Records one step of a model and sends it. Raises UsageError if the builder or the inputs are at fault."""
@@ -189,9 +194,15 @@ def record(
         autograd_us=autograd,
         optimizer_us=optimizer,
         busy_us=_least_us([profile.busy_ns for profile in profiles]) if timed else None,
+        autocast=short(min(seen.autocast, key=str)) if seen.autocast else "",
         steps=len(profiles),
-        notes=[] if same else [OTHERWISE],
+        notes=[*([] if same else [OTHERWISE]), *([SLOW_PATH] if not grad and _has_fast_path(model) else [])],
     )
+
+
+def _has_fast_path(model: nn.Module) -> bool:
+    """Whether it has layers of torch's that compute in one operator, if nobody watches their parts."""
+    return any(isinstance(module, nn.TransformerEncoderLayer) and not module.training for module in model.modules())
 
 
 def _placed(profile: Profile, calls: Sequence[Call]) -> list[Span]:

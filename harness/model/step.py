@@ -78,5 +78,6 @@ class Step:
     targets: dict[str, list[str]] = field(default_factory=dict)  # the paths that each replacement replaces
     differs: dict[str, str | None] = field(default_factory=dict)  # the path at which each replacement first differs
     compiled: bool = False  # the builder gives it compiled; the step is that of what was compiled
+    autocast: str = ""  # the dtype to which torch.autocast casts in it, if it does
     steps: int = 1  # recorded: times are the least over them
     notes: list[str] = field(default_factory=list)

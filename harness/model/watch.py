@@ -30,6 +30,7 @@ class Seen:
 
     calls: list[Call]
     signatures: list[Any]
+    autocast: set[torch.dtype]  # to which torch.autocast casts where modules are called
 
 
 def name_of(kind: type) -> str:
@@ -91,7 +92,8 @@ class _Watcher(TorchFunctionMode):
     def __init__(self, model: nn.Module, dtype: torch.dtype, functions: bool):
         super().__init__()
         self._functions = functions
-        self.seen = Seen([], [])
+        self._device = next((value.device.type for value in model.parameters()), "cpu")
+        self.seen = Seen([], [], set())
         self._dtype = dtype
         self._known: dict[str, int] = {}  # positions of signatures by their text
         self._positions: dict[Any, int] = {}  # and by the likeness of what was given
@@ -111,6 +113,8 @@ class _Watcher(TorchFunctionMode):
 
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._watching = True
+            if torch.is_autocast_enabled(self._device):
+                self.seen.autocast.add(torch.get_autocast_dtype(self._device))
             given = _given(module, args, kwargs)
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
             around = ExitStack()
