@@ -189,9 +189,9 @@ ENDED = "ended its process with exit status 3"
 @pytest.mark.parametrize(
     ("messages", "suspects"),
     [
-        ([Tampered((), "forged")], ["fused", "mine"]),
-        ([Tampered(("mine",), "its clock")], ["mine"]),
-        ([Tampered(("naive", "mine"), "their clocks")], ["fused", "mine"]),
+        ([Tampered((), "forged", "tampering")], ["fused", "mine"]),
+        ([Tampered(("mine",), "its clock", "timer")], ["mine"]),
+        ([Tampered(("naive", "mine"), "their clocks", "timer")], ["fused", "mine"]),
         ([Died("mine", ENDED)], None),  # as far as is known, by its own code
         ([Died("mine", ENDED), Died("fused", ENDED)], ["fused", "mine"]),
         ([Died(CONTROL, ENDED)], ["fused", "mine"]),

@@ -8,8 +8,10 @@ from typing import Any
 
 import psutil
 import pytest
-from cli import PEAKS, Ran, in_process
+from cli import PEAKS, ROOT, Ran, in_process
 from conftest import Shared
+
+from harness.measure.kinds import KINDS
 
 TRICKS = Path(__file__).parent / "tricks"
 PROBLEMS = Path(__file__).parent / "problems"
@@ -148,6 +150,11 @@ def test_solutions_of_a_definition_are_judged_and_told_as_its_traces(tmp_path: P
         "one_operator": "PASSED",
         "scaled": "INCORRECT_NUMERICAL",
     }
+
+
+def test_every_kind_of_finding_is_described() -> None:
+    page = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
+    assert all(f"| `{kind}` | {meaning} |" in page for kind, meaning in KINDS.items())
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ SENT: list[Message] = [
     messages.Usage("dtype=bogus"),
     messages.Broken("OSError"),
     messages.Died(None, "ended its process with SIGKILL"),
-    messages.Tampered(("naive",), "replaces time.perf_counter"),
+    messages.Tampered(("naive",), "replaces time.perf_counter", "tampering"),
 ]
 
 

@@ -21,6 +21,7 @@ from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
 from harness.measure.contents import figures
 from harness.measure.host_work import HostWork
+from harness.measure.kinds import CACHE, IN_PLACE
 from harness.measure.outputs import BUFFER, Label, Outputs
 from harness.measure.subject import Subject
 from harness.measure.tensors import dtypes, unseal
@@ -51,6 +52,7 @@ class Checking:
         self._work: Mapping[str, float] | None = None
         self._seen: dict[str, Seen] = {}
         self._kept: list[_Kept] = []
+        self.given: dict[str, list[Outputs]] = {}  # sealed, for contents of the hidden seed
         self._unchecked: set[str] = set()  # not checked a second time: random, or wrong already
 
     def declared(self, variants: Sequence[str]) -> None:
@@ -93,7 +95,7 @@ class Checking:
             if finding.not_comparable or finding.reason:
                 self._unchecked.add(name)
             if finding.reason:
-                self._send(Status(name, WRONG, finding.reason))
+                self._send(Status(name, WRONG, finding.reason, finding.kind))
                 if name in subjects:
                     subjects[name].refresh(self._data.inputs(seed))
         if self._work is not None:
@@ -110,7 +112,8 @@ class Checking:
         changed = subject.changed_inputs(self._data.inputs(self._case.seed))
         if changed:
             which = ", ".join(changed)
-            self._send(Status(subject.name, WRONG, f"changes its inputs in place while it is timed (input {which})"))
+            reason = f"changes its inputs in place while it is timed (input {which})"
+            self._send(Status(subject.name, WRONG, reason, IN_PLACE))
         subject.refresh(self._data.inputs(seed))
         self.keep(subject.name, self._called(subject), subject.labels)
 
@@ -129,6 +132,7 @@ class Checking:
             expected = self._data.expected(seed)
         moving = {label.name for label in expected.labels if label.kind == BUFFER}  # from call to call
         for kept in self._kept:
+            self.given.setdefault(kept.variant, []).append(kept.outputs)
             reason = None if kept.variant in self._unchecked else remembered(kept.outputs, expected, kept.labels)
             buffers = {name: unseal(value) for name, value in kept.buffers.items() if name in moving}
             if reason and buffers:
@@ -136,7 +140,7 @@ class Checking:
                     later = self._data.expected_from(seed, buffers)
                 reason = remembered(kept.outputs, later, kept.labels)
             if reason:
-                self._send(Status(kept.variant, WRONG, reason))
+                self._send(Status(kept.variant, WRONG, reason, CACHE))
         self._kept.clear()
         self._data.forget_expected()
 

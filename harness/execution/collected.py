@@ -115,19 +115,19 @@ class Collected:
                 self._fail(side, UsageError(line))
             case Broken(line):
                 self._fault(place, CaseError(f"{line}; see {self._log}"))
-            case Died(None, how):
-                self._fault(place, CaseError(f"the measuring process {how}; see {self._log}"))
+            case Died(None, how, kind):
+                self._fault(place, CaseError(f"the measuring process {how}; see {self._log}"), kind)
             case Died(str(key), how) if key not in (*self.rows, *CONTROLS):
                 at_fault = self._case.operation.imported[key]
                 text = describe(at_fault) if callable(at_fault) else at_fault
                 self._fault(place, UsageError(f"{key}={text}: {how} when it was imported or called"))
-            case Died(str(name), how):
-                self._bury(side, self._case.baseline.name if name in CONTROLS else name, how)
+            case Died(str(name), how, kind):
+                self._bury(side, self._case.baseline.name if name in CONTROLS else name, how, kind)
             case Status(variant, status, reason) if variant == self._case.baseline.name and status in (WRONG, FAILED):
                 self._blame_baseline(side, f"{variant}: {reason}")
                 record(self.rows, message)
-            case Tampered(variants, reason):
-                self._accuse(side, variants, reason)
+            case Tampered():
+                self._accuse(side, message)
             case Ready() | Measured() | Done() | Spoilt():
                 pass
             case _:
@@ -182,18 +182,19 @@ class Collected:
         """Whoever has code in the processes of an environment, but for the operation's author."""
         return [name for name in side.variants if name in self.rows and name != self._case.baseline.name]
 
-    def _accuse(self, side: Side, accused: Sequence[str], reason: str) -> None:
+    def _accuse(self, side: Side, tampered: Tampered) -> None:
         """Says that a variant is wrong, if no other can have done it, nor harmed others by it."""
+        accused, reason, kind = tampered.variants, tampered.reason, tampered.kind
         baseline, suspects = self._case.baseline.name, self._suspects(side)
         if not suspects or (len(suspects) == 1 and baseline not in accused):
-            self.rows[suspects[0] if suspects else baseline].escalate(WRONG, reason)
+            self.rows[suspects[0] if suspects else baseline].escalate(WRONG, reason, kind)
         elif not accused or not set(accused) <= set(suspects):
             raise SuspectsError(suspects, reason)
         elif any(self.rows[name].ranked for name in accused):
             raise SuspectsError(accused, reason)
         else:
             for name in accused:
-                self.rows[name].escalate(WRONG, reason)
+                self.rows[name].escalate(WRONG, reason, kind)
 
     def _blame_baseline(self, side: Side, reason: str) -> None:
         """Finds out whether the baseline is at fault, or what a variant has done in its process."""
@@ -201,7 +202,7 @@ class Collected:
         if suspects and not self._confirm():
             raise SuspectsError(suspects, reason)
 
-    def _bury(self, side: Side, name: str, how: str) -> None:
+    def _bury(self, side: Side, name: str, how: str, kind: str) -> None:
         """Fails the variant in whose turn a process ended; if that is not the first, who ended them?"""
         reason = f"in a turn of {name} the process {how}"
         if name == self._case.baseline.name:
@@ -210,9 +211,9 @@ class Collected:
         dead = [other for other in self._suspects(side) if other in self._dead]
         if len(dead) > 1:
             raise SuspectsError(dead, reason)
-        self.rows[name].escalate(FAILED, how)
+        self.rows[name].escalate(FAILED, how, kind)
 
-    def _fault(self, place: Place, error: UsageError | CaseError) -> None:
+    def _fault(self, place: Place, error: UsageError | CaseError, kind: str | None = None) -> None:
         """Fails an environment, unless that is the doing of a variant whose code has run there."""
         side = self._sides[place.side]
         if place in self._begun:
@@ -220,13 +221,13 @@ class Collected:
                 self._blame_baseline(side, str(error))
             elif len(suspects := self._suspects(side)) > 1:
                 raise SuspectsError(suspects, str(error))
-        self._fail(side, error)
+        self._fail(side, error, kind)
 
-    def _fail(self, side: Side, error: UsageError | CaseError) -> None:
+    def _fail(self, side: Side, error: UsageError | CaseError, kind: str | None = None) -> None:
         """Fails the rows of an environment; what the baseline's cannot do, the run cannot."""
         if side.number == 0 or side.control:
             raise error
         python = side.environment.python
         for name in side.variants:
             if name in self.rows:
-                self.rows[name].escalate(FAILED, f"python={python}: {error}" if python else str(error))
+                self.rows[name].escalate(FAILED, f"python={python}: {error}" if python else str(error), kind)

@@ -16,6 +16,7 @@ from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
 from harness.measure.fresh import Slowdown
+from harness.measure.kinds import CACHE
 from harness.measure.latency import SLOW_S, Block, Sampler, no_garbage_collection
 from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
@@ -70,7 +71,7 @@ class FreshContents:
                 continue
             persistent = fresh.persistent(tries, explained)
             if persistent is not None:
-                self._send(Status(subject.name, DEGRADED, fresh.reason(persistent)))
+                self._send(Status(subject.name, DEGRADED, fresh.reason(persistent), CACHE))
         self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
 
     def _tries(self, subject: Subject, block: Block, calls: int) -> Iterator[Slowdown]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
+from harness.measure.kinds import EXIT
 from harness.measure.observations import CompileCost, Finding, Profile, Timeline, from_plain
 
 
@@ -79,6 +80,7 @@ class Status:
     variant: str
     status: str
     reason: str
+    kind: str | None = None  # of harness.measure.kinds; None: as its status says
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class Note:
 
     variant: str
     text: str
+    kind: str | None = None  # of harness.measure.kinds, if it tells against the variant
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,7 @@ class Died:
 
     variant: str | None
     how: str
+    kind: str = EXIT
 
 
 @dataclass(frozen=True)
@@ -267,6 +271,7 @@ class Tampered:
 
     variants: tuple[str, ...]  # empty: in none
     reason: str
+    kind: str
 
 
 Message = (

@@ -28,9 +28,10 @@ from harness.execution.messages import (
     TimedAlone,
 )
 from harness.execution.process import PATIENCE_S, Process
+from harness.measure.kinds import TAMPERING, TIMER
 
 SLICE_S = 0.05  # of a set of processes: each has its share
-SAMPLED = Tampered((), "tampers with what measures it: sends samples of its own, which were left out")
+SAMPLED = Tampered((), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING)
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
 
 
@@ -233,7 +234,7 @@ class Pool:
             if reason:
                 found[name] = reason
         if found:
-            self._take(member.place, self._slices, Tampered(tuple(found), next(iter(found.values()))))
+            self._take(member.place, self._slices, Tampered(tuple(found), next(iter(found.values())), TIMER))
 
     def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
         """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""

@@ -33,6 +33,7 @@ from harness.execution import fork_server, interpreter, token
 from harness.execution.environment import applied, worker_environment
 from harness.execution.frames import Frames
 from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage, from_json, to_json
+from harness.measure.kinds import TAMPERING, TIME
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
 Started = tuple[
@@ -42,7 +43,9 @@ Started = tuple[
 CLOSED_S = 5.0  # for the end of one whose pipe is closed
 PATIENCE_S = 0.2  # for the end of a process that has sent its last message
 FORGED = Tampered(
-    (), "tampers with what measures it: sends messages of its own by the process's pipe, which were left out"
+    (),
+    "tampers with what measures it: sends messages of its own by the process's pipe, which were left out",
+    TAMPERING,
 )
 
 
@@ -113,7 +116,7 @@ class Process:
             elif time.monotonic() - since > self._timeout:
                 variant = self._whose_turn()
                 self.end()
-                yield Died(variant, f"did not end within worker.timeout_s={self._timeout:g} s")
+                yield Died(variant, f"did not end within worker.timeout_s={self._timeout:g} s", TIME)
                 return
 
     def _message(self, line: bytes) -> Message:

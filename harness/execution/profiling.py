@@ -17,6 +17,7 @@ from harness.devices.base import Device
 from harness.execution.messages import DeviceTimes, Note, Peak, Probed, Profiled, Send, Status
 from harness.measure import trace
 from harness.measure.compiling import Watch
+from harness.measure.kinds import PROFILER
 from harness.measure.profile import OwnProfilerError, Recorded, peak_memory, probe, record, shortened
 from harness.results import columns
 from harness.results.measurement import DEGRADED
@@ -59,7 +60,7 @@ class Profiling:
             if eager:
                 self._send(Status(name, DEGRADED, eager))
         except OwnProfilerError as error:
-            self._send(Note(name, str(error)))
+            self._send(Note(name, str(error), PROFILER))
         fallbacks = self._device.fallbacks()
         self._send_columns(name, call)
         if fallbacks:

@@ -5,7 +5,7 @@ The reference's values are made after the last call, so that none is in the proc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.configuration.errors import UsageError, one_line
@@ -16,6 +16,7 @@ from harness.execution.turns import Turns
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.correctness import Verdict, compare
+from harness.measure.kinds import CACHE
 from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.outputs import Label, Outputs
 from harness.measure.reference import Expected
@@ -23,7 +24,7 @@ from harness.measure.subject import Subject
 from harness.measure.tensors import own, unseal
 from harness.measure.trees import tree_map
 from harness.measure.trials import Trial, trials
-from harness.measure.validity import Given
+from harness.measure.validity import Given, repeats
 from harness.results.measurement import FAILED, WRONG
 
 REFUSALS = (UnsupportedError, NotImplementedError)  # by which a variant says that it does not take its inputs
@@ -87,12 +88,16 @@ class Trying:
                 if self._device.failures_linger:
                     return
 
-    def compare(self) -> None:
-        """Evaluates the reference for each trial, and sends who is wrong, and where most."""
-        found: dict[str, list[tuple[Trial, Verdict]]] = {}
+    def compare(self, earlier: Mapping[str, Sequence[Outputs]]) -> None:
+        """Evaluates the reference for each trial, and sends who is wrong, and where most.
+
+        `earlier` are outputs that each gave for other contents, sealed: who gives one of them again remembers.
+        """
+        found: dict[str, list[tuple[bool, Trial, Verdict]]] = {}
         baseline = self._case.baseline.name
         for trial, given in self._given.items():
             verdicts: dict[str, Verdict] = {}
+            outputs = {each.variant: each.outputs for each in given}
             if given:
                 with self._turns.key("op.reference"):
                     expected = trial.expected(self._seed)
@@ -103,11 +108,21 @@ class Trying:
                 self._send(note)
             for name, verdict in verdicts.items():
                 if verdict.reason:
-                    found.setdefault(name, []).append((trial, verdict))
+                    others = [*earlier.get(name, ()), *self._of_others(name, trial)]
+                    found.setdefault(name, []).append(
+                        (any(repeats(outputs[name], each) for each in others), trial, verdict)
+                    )
         for name, wrong in found.items():
-            trial, verdict = max(wrong, key=lambda each: each[1].error.allowed if each[1].error else float("inf"))
-            others = f", and in {len(wrong) - 1} more" if len(wrong) > 1 else ""
-            self._send(Status(name, WRONG, f"wrong {trial.words}{others}: {verdict.reason}"))
+            again, trial, verdict = max(wrong, key=lambda each: (each[0], _size(each[2])))
+            more = f", and in {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            remembers = ", where it remembers what it gave for other contents" if again else ""
+            reason = f"wrong {trial.words}{remembers}{more}: {verdict.reason}"
+            self._send(Status(name, WRONG, reason, CACHE if again else verdict.kind))
+
+    def _of_others(self, name: str, trial: Trial) -> list[Outputs]:
+        """What a variant gave in all trials but one."""
+        given = (each for other, given in self._given.items() if other is not trial for each in given)
+        return [each.outputs for each in given if each.variant == name]
 
     def _called(self, subject: Subject, eager: Bound | None, trial: Trial) -> _Given:
         variant = self._case.operation.variant(subject.name)
@@ -135,3 +150,8 @@ class Trying:
         if any(replace(other, name=variant.name, optional=variant.optional) == plain for other in variants):
             return None
         return bind(plain, self._case, self._device, subject.inputs)
+
+
+def _size(verdict: Verdict) -> float:
+    """How wrong it is."""
+    return verdict.error.allowed if verdict.error else float("inf")

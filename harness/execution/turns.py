@@ -17,9 +17,11 @@ from harness.devices.base import Device
 from harness.execution.messages import Note, Send, SetTurn, Status, Step, Tampered, Warnings
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
+from harness.measure.kinds import ENVIRONMENT, EXIT, REPLACEMENT, TAMPERING
 from harness.measure.latency import Turn
 from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.outputs import few
+from harness.measure.replacements import replaces
 from harness.measure.state import GlobalState
 from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG
 
@@ -121,7 +123,8 @@ class Turns:
     def close(self) -> None:
         """Sends what each variant has changed, and stops watching."""
         for variant, changes in self._changes.items():
-            self._send(Note(variant, left_changed(sorted(changes))))
+            kind = REPLACEMENT if any(map(replaces, changes)) else ENVIRONMENT
+            self._send(Note(variant, left_changed(sorted(changes)), kind))
         unexplained = sorted(set(self._unexplained).difference(*self._changes.values()))
         if unexplained:
             self._send(Warnings([f"a variant, while it was timed, {left_changed(unexplained)}"]))
@@ -140,7 +143,7 @@ class Turns:
             self._unexplained = self.state.restore_all()
             self._looked = monotonic()
             if tampered := self.state.tampered(self._unexplained):
-                self._send(Tampered((), f"tampers with what measures it: replaces {few(sorted(tampered))}"))
+                self._send(Tampered((), f"tampers with what measures it: replaces {few(sorted(tampered))}", TAMPERING))
 
     def _restore(self, variant: str, changed: list[str]) -> None:
         known = self._changes.setdefault(self._row(variant), set()) if changed else set()
@@ -154,7 +157,7 @@ class Turns:
         others = self._tampering.setdefault(reason, {row: None})
         others[row] = None
         own = len(others) == 1 and row != self._baseline
-        self._send(Status(row, WRONG, reason) if own else Tampered(tuple(others), reason))
+        self._send(Status(row, WRONG, reason, TAMPERING) if own else Tampered(tuple(others), reason, TAMPERING))
 
     def _fail(self, variant: str, step: str, error: BaseException) -> None:
         self.failed.add(self._row(variant))
@@ -163,7 +166,8 @@ class Turns:
             return
         with contextlib.suppress(Exception):  # a variant may have closed stderr, or raise where it is printed
             traceback.print_exception(error, file=sys.stderr)
-        self._send(Status(self._row(variant), FAILED, failure(step, error)))
+        kind = EXIT if isinstance(error, SystemExit) else None
+        self._send(Status(self._row(variant), FAILED, failure(step, error), kind))
         if self._failed_compiles_cached and torch_private.compile_failed(error):
             self._send(Note(self._row(variant), FAILED_COMPILE))
 

@@ -29,6 +29,7 @@ from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
 from harness.measure.interference import own_memory
+from harness.measure.kinds import IN_PLACE
 from harness.measure.latency import Sampler
 from harness.measure.profile import PROFILE_S
 from harness.measure.state import AT_IMPORT
@@ -197,7 +198,7 @@ class _Worker:
         """A variant that spoils what others are measured by is measured no further."""
         row = self.case.baseline.name if name in CONTROLS else name
         self.subjects.pop(row, None)
-        self.send(Status(row, WRONG, reason))
+        self.send(Status(row, WRONG, reason, IN_PLACE))
 
     def _prepare(self, name: str) -> None:
         """Calls a variant for the first time, which may compile it, and compares its outputs with the reference's."""
@@ -259,7 +260,7 @@ class _Worker:
             if self.checking.comparable(name) and name not in slow:
                 with self._step(name, CHECK):
                     trying.call(self.subjects[name])
-        trying.compare()
+        trying.compare(self.checking.given)
 
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""

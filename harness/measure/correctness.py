@@ -23,11 +23,12 @@ from typing import Any
 
 import torch
 
+from harness.measure.kinds import FORM, LAZINESS, VALUES
 from harness.measure.observations import Error
 from harness.measure.outputs import UNMATCHED, Label, Outputs, arranged
 from harness.measure.precision import finite, number, wide
 from harness.measure.reference import Expected
-from harness.measure.tensors import dense, odd, own, short
+from harness.measure.tensors import dense, lazy, odd, own, short
 
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors
 LEAPS = 2.0  # allowed error of an element of a module's, in the largest move that a rounding made
@@ -43,6 +44,7 @@ class Verdict:
     reason: str | None
     error: Error | None
     undetermined: str | None = None
+    kind: str | None = None  # of what does not match
 
 
 class _UndeterminedError(Exception):
@@ -60,7 +62,7 @@ def compare(outputs: Outputs, expected: Expected, labels: Sequence[Label] = ()) 
     if values is None:
         named = sum(label.by_name for label in expected.labels)
         given = len(outputs) - sum(label.by_name for label in labels)
-        return Verdict(f"{_count(given)} where the reference has {len(wanted) - named}", None)
+        return Verdict(f"{_count(given)} where the reference has {len(wanted) - named}", None, kind=FORM)
     worst: Error | None = None
     undetermined: str | None = None
     errors = expected.rounding_errors
@@ -72,7 +74,7 @@ def compare(outputs: Outputs, expected: Expected, labels: Sequence[Label] = ()) 
         try:
             mismatch = _form(output, right, expected, position)
             if mismatch:
-                return Verdict(which + mismatch, None)
+                return Verdict(which + mismatch, None, kind=LAZINESS if lazy(output) else FORM)
             if right is None:
                 continue
             taken = number(output) if not isinstance(output, torch.Tensor) else dense(output)
@@ -81,7 +83,7 @@ def compare(outputs: Outputs, expected: Expected, labels: Sequence[Label] = ()) 
             undetermined = which + str(why)
             continue
         if reason:
-            return Verdict(which + reason, error)
+            return Verdict(which + reason, error, kind=VALUES)
         if worst is None or error.allowed > worst.allowed:
             worst = error
     return Verdict(None, worst, undetermined)

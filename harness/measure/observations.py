@@ -19,6 +19,14 @@ class Error:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Something that tells against a variant, and of which of harness.measure.kinds it is."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """The result of checking a variant; `reason` is None if nothing is wrong."""
 
@@ -27,6 +35,7 @@ class Finding:
     not_comparable: str | None = None  # why its outputs cannot be compared, so that nothing is known of them
     no_op: bool = False  # hands back its input: nothing need have been computed
     notes: list[str] = field(default_factory=list)  # what could not be compared
+    kind: str | None = None  # of what is wrong
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ TIMING = (
     "harness.execution.time_slices",
 )
 BODY = attrgetter("__code__", "__defaults__", "__kwdefaults__")
+BY, BODY_EXCHANGED = " (to ", " (another body)"  # in the names of what was replaced
 BY_COMPILER = {"torch.nn.Module.__init__", "torch.nn.Module.__setstate__"}  # which Dynamo replaces as it is imported
 
 
@@ -120,18 +121,18 @@ class Originals:
                 for name, value in zip(names, values, strict=False):
                     now = vars(space).get(name)
                     if now is not value and not _by_torch(name, now):
-                        changed.append(f"{title}.{name} (to {_origin(now)})")
+                        changed.append(f"{title}.{name}{BY}{_origin(now)})")
                         setattr(space, name, value)
         for title, (kind, inherited) in self._inherited.items():
             if inherited.isdisjoint(vars(kind)):
                 continue
             for name in inherited & vars(kind).keys():  # set on a class, it hides what the class inherits
-                changed.append(f"{title}.{name} (to {_origin(vars(kind)[name])})")
+                changed.append(f"{title}.{name}{BY}{_origin(vars(kind)[name])})")
                 delattr(kind, name)
         for guarded, methods in self._objects:
             for name in methods & vars(guarded).keys():
                 kind = type(guarded)
-                changed.append(f"{kind.__module__}.{kind.__qualname__}.{name} (to {_origin(vars(guarded)[name])})")
+                changed.append(f"{kind.__module__}.{kind.__qualname__}.{name}{BY}{_origin(vars(guarded)[name])})")
                 delattr(guarded, name)
         return changed + self._restore_calls() + self._restore_bodies()
 
@@ -168,7 +169,7 @@ class Originals:
                 if isinstance(call, partial):
                     function, keywords, *arguments = parts
                     vars(partial)["__setstate__"](call, (function, tuple(arguments), keywords, {}))
-                changed.append(f"{HARNESS}measure.latency.Sampler: the call of {name} (to {_origin(now)})")
+                changed.append(f"{HARNESS}measure.latency.Sampler: the call of {name}{BY}{_origin(now)})")
         return changed
 
     def _restore_bodies(self) -> list[str]:
@@ -180,8 +181,13 @@ class Originals:
             known = self._parts[3 * index : 3 * index + 3]
             if not all(map(_is, BODY(function), known)):
                 function.__code__, function.__defaults__, function.__kwdefaults__ = known
-                changed.append(f"{title} (another body)")
+                changed.append(f"{title}{BODY_EXCHANGED}")
         return changed
+
+
+def replaces(changed: str) -> bool:
+    """Whether a name of changed state is that of a function, or of something like it, that was replaced."""
+    return BY in changed or changed.endswith(BODY_EXCHANGED)
 
 
 def of_timing() -> Originals:

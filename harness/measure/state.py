@@ -23,7 +23,7 @@ TORCH_OWN = ("TORCH", "TRITON", "KINETO")  # variables that torch itself sets as
 AT_IMPORT = Originals()  # before any code of a variant: even to unpickle a function imports its module
 
 
-def alike(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+def unmoved(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
     """Whether nothing was drawn between two states."""
     return all(map(torch.equal, left, right))
 

@@ -72,21 +72,28 @@ def odd(value: Any) -> str | None:
     """Why a tensor can be neither copied nor compared; None if it can, and for anything else than a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
+    if uncomputed := lazy(value):
+        return uncomputed
+    if value.is_nested:
+        return "a nested tensor"
+    if value.is_quantized:
+        return f"a quantized tensor ({short(value.dtype)})"
+    if value.layout not in COPIED:
+        return f"a tensor of layout {short(value.layout)}"
+    return None
+
+
+def lazy(value: Any) -> str | None:
+    """What a tensor is whose contents need not have been computed; None for any other, and for anything else."""
+    if not isinstance(value, torch.Tensor):
+        return None
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         return f"a {kind}, a subclass of torch.Tensor, of which nobody knows what has been computed"
     hiding = [name for name in vars(value) if hasattr(torch.Tensor, name)]
     if hiding:
         return f"a tensor whose own attributes hide torch's ({', '.join(sorted(hiding))})"
-    if value.is_nested:
-        return "a nested tensor"
-    if value.is_quantized:
-        return f"a quantized tensor ({short(value.dtype)})"
-    if value.is_meta:
-        return "a tensor on the meta device, which has no contents"
-    if value.layout not in COPIED:
-        return f"a tensor of layout {short(value.layout)}"
-    return None
+    return "a tensor on the meta device, which has no contents" if value.is_meta else None
 
 
 def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:

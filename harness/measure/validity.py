@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from harness.configuration.operation import Inputs
 from harness.devices.base import Device
 from harness.measure.correctness import compare, snapshot
+from harness.measure.kinds import ALIASING, CACHE, FORM, IN_PLACE, THREADS
 from harness.measure.observations import Finding
 from harness.measure.outputs import Label, Outputs, unmatched
 from harness.measure.reference import Expected
-from harness.measure.state import alike
+from harness.measure.state import unmoved
 from harness.measure.subject import Subject
 from harness.measure.tensors import odd, same, seal, unseal
 
@@ -46,6 +48,7 @@ class Seen:
     first: Outputs  # sealed
     second: Outputs | None  # likewise; None: there was none
     fault: str | None = None  # that is known without the reference
+    kind: str | None = None  # of that
     elsewhere: bool = False  # so that nothing else can be said
     no_op: bool = False
     draws: bool = False  # random numbers
@@ -61,45 +64,47 @@ def observe(
     keys, labels = subject.keys, subject.labels
     elsewhere = _elsewhere(first.outputs, device.torch_device())
     if elsewhere:
-        return Seen(keys, labels, (), None, elsewhere, elsewhere=True)
+        return Seen(keys, labels, (), None, elsewhere, FORM, elsewhere=True)
     taken = first.taken
     time.sleep(SETTLE_S)
     device.synchronize()
-    if not _alike(taken, snapshot(first.outputs)):
-        return Seen(keys, labels, first.sealed, None, RUNNING)
+    if not alike(taken, snapshot(first.outputs)):
+        return Seen(keys, labels, first.sealed, None, RUNNING, THREADS)
     changed = subject.changed_inputs(inputs())
     if changed:
-        return Seen(
-            keys, labels, first.sealed, None, f"changes its inputs in place (input {', '.join(map(str, changed))})"
-        )
+        which = ", ".join(map(str, changed))
+        return Seen(keys, labels, first.sealed, None, f"changes its inputs in place (input {which})", IN_PLACE)
     no_op = subject.returns_input(first.outputs)
     subject.forget_graph()  # else a forward pass that draws random numbers would go unseen
     before = device.get_rng_state()
     second = call()
-    draws = not alike(before, device.get_rng_state())
-    fault = ALIASED if subject.returns_again(first.outputs, second.outputs) else None
-    return Seen(keys, labels, first.sealed, second.sealed, fault, no_op=no_op, draws=draws)
+    draws = not unmoved(before, device.get_rng_state())
+    aliased = subject.returns_again(first.outputs, second.outputs)
+    fault, kind = (ALIASED, ALIASING) if aliased else (None, None)
+    return Seen(keys, labels, first.sealed, second.sealed, fault, kind, no_op=no_op, draws=draws)
 
 
 def judge(seen: Seen, expected: Expected) -> Finding:
     """What is found of a variant by what was seen of it and what its reference gives."""
     alone = len(seen.first) == 1 and not (seen.keys and expected.keys)  # one output needs no name
     if seen.keys != expected.keys and not alone:
-        return Finding(f"outputs by {_listed(seen.keys)}, where the reference has {_listed(expected.keys)}", None)
+        text = f"outputs by {_listed(seen.keys)}, where the reference has {_listed(expected.keys)}"
+        return Finding(text, None, kind=FORM)
     if seen.elsewhere:
-        return Finding(seen.fault, None)
+        return Finding(seen.fault, None, kind=seen.kind)
     first, second = (tuple(map(unseal, outputs or ())) for outputs in (seen.first, seen.second))
     verdict = compare(first, expected, seen.labels)
     if seen.fault:
         also = f"; {verdict.reason}" if verdict.reason else ""
-        return Finding(f"{seen.fault}{also}", verdict.error)
-    if (seen.draws and not _alike(first, second)) or expected.random:
+        return Finding(f"{seen.fault}{also}", verdict.error, kind=seen.kind)
+    if (seen.draws and not alike(first, second)) or expected.random:
         return Finding(None, None, not_comparable=RANDOM, no_op=seen.no_op)
     again = compare(second, expected, seen.labels)
     reason = verdict.reason or (again.reason and f"right in its first call only: {again.reason}")
+    kind = verdict.kind or (again.kind and CACHE)
     undetermined = None if reason else verdict.undetermined or again.undetermined
     notes = unmatched(first, seen.labels, expected.outputs, expected.labels)
-    return Finding(reason, None if undetermined else verdict.error, undetermined, seen.no_op, notes)
+    return Finding(reason, None if undetermined else verdict.error, undetermined, seen.no_op, notes, kind)
 
 
 def remembered(outputs: Outputs, expected: Expected, labels: Sequence[Label]) -> str | None:
@@ -119,5 +124,19 @@ def _elsewhere(outputs: Outputs, device: torch.device) -> str | None:
     return None
 
 
-def _alike(left: Outputs, right: Outputs) -> bool:
+def repeats(outputs: Outputs, earlier: Outputs) -> bool:
+    """Whether outputs are those of an earlier call, and none that many contents have: constant, or not finite."""
+    left, right = (tuple(map(unseal, each)) for each in (outputs, earlier))
+    return any(map(_various, left)) and alike(left, right)
+
+
+def _various(value: Any) -> bool:
+    """Whether a tensor has several values, all finite."""
+    if not isinstance(value, torch.Tensor) or not value.numel() or odd(value) is not None:
+        return False
+    return bool(value.isfinite().all()) and bool((value != value.flatten()[0]).any())
+
+
+def alike(left: Outputs, right: Outputs) -> bool:
+    """Whether two calls gave the same."""
     return len(left) == len(right) and all(map(same, left, right))

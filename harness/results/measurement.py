@@ -10,7 +10,7 @@ from typing import Any
 from harness.configuration.operation import ACROSS as ACROSS
 from harness.configuration.operation import CONTROL as CONTROL
 from harness.configuration.operation import CONTROLS as CONTROLS
-from harness.measure.observations import CompileCost, Error, Profile, Timeline, from_plain
+from harness.measure.observations import CompileCost, Error, Found, Profile, Timeline, from_plain
 
 OK, WRONG, FAILED, SKIPPED, DEGRADED = "ok", "wrong", "failed", "skipped", "degraded"
 SEVERITY = (OK, DEGRADED, WRONG, SKIPPED, FAILED)  # a worse status is never overwritten by a better one
@@ -36,6 +36,7 @@ class Measurement:
     capture: Mapping[str, Any] | None = None  # devices.base.Capture as a dict
     engines: Mapping[str, float] | None = None  # the metrics of devices.base.Summary
     notes: list[str] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)  # all that tells against it
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Measurement:
@@ -47,21 +48,31 @@ class Measurement:
         """Whether it takes part in comparisons: right, as declared, and of comparable outputs."""
         return self.status == OK and self.comparable and not self.no_op
 
-    def escalate(self, status: str, reason: str) -> None:
+    def escalate(self, status: str, reason: str, kind: str | None = None) -> None:
         """Takes the status, unless a worse one is known.
 
-        Reasons of equal weight are joined, and why a variant is wrong follows how it was degraded.
+        Reasons of equal weight are joined, and why a variant is wrong follows how it was degraded. `kind` is that of
+        the finding; None: as the status.
         """
+        if status != SKIPPED:
+            self.find(kind or status, reason)
         if SEVERITY.index(status) > SEVERITY.index(self.status):
             self.reason = f"{self.reason}; {reason}" if (self.status, status) == (DEGRADED, WRONG) else reason
             self.status = status
         elif status == self.status and form(reason) not in form(self.reason or ""):  # as of another process
             self.reason = f"{self.reason}; {reason}"
 
-    def note(self, text: str) -> None:
-        """Adds a warning, once."""
+    def note(self, text: str, kind: str | None = None) -> None:
+        """Adds a warning, once; with a kind it is a finding as well."""
         if text not in self.notes:
             self.notes.append(text)
+        if kind is not None:
+            self.find(kind, text)
+
+    def find(self, kind: str, reason: str) -> None:
+        """Adds a finding, once."""
+        if not any(found.kind == kind and form(found.reason) == form(reason) for found in self.findings):
+            self.findings.append(Found(kind, reason))
 
 
 @dataclass

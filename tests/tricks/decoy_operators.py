@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-FOUND = "remembers|wrong on the probe"
+FOUND = "remembers"
 
 
 def rms(x, weight):
