@@ -307,6 +307,22 @@ def test_what_is_odd_is_told_and_is_not_the_end(tmp_path: Path) -> None:
     assert "2026-01-13T02:00:00+00:00" in times
 
 
+def test_a_clock_that_runs_ahead_is_told_and_hides_nothing(tmp_path: Path) -> None:
+    def made(day: int, created: str) -> dict[str, Any]:
+        commit = {"id": synthetic_runs.commit(day), "time": "2012-05-01T00:00:00+00:00", "changed": False}
+        known = document(day, latencies(day, fused=1.3 if day > 9 else 1.0))
+        return known | {"created": created, "commit": commit}
+
+    documents = [made(day, f"2012-05-{day + 1:02d}T03:00:00+00:00") for day in range(20)]
+    odd = [made(20, "9999-12-31T23:00:00+00:00"), made(21, "9999-12-31T23:00:00-05:00")]
+    write(tmp_path / "runs", [*documents, *odd])
+    ran = say("runs", "--out", "out", cwd=tmp_path)
+    left_out, late = ran.err.splitlines()
+    assert "not the whole results of a run (OverflowError" in left_out
+    assert late.endswith("its clock gives 9999-12-31 23:00 UTC, which is yet to come: it stands last")
+    assert "until 2012-05-20" in ran.out and "1 change in the last 30 days." in ran.out
+
+
 def test_names_that_no_text_can_hold_are_survived(tmp_path: Path) -> None:
     folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(3)])
     odd = os.fsdecode(os.fsencode(folder) + b"/\xff")

@@ -47,6 +47,15 @@ def test_the_interval_of_few_processes_is_that_of_students_t(count: int) -> None
     assert np.log([found.value, found.low, found.high]) == pytest.approx([values.mean(), expected.low, expected.high])
 
 
+@pytest.mark.parametrize("degrees", [*range(1, 40), 99, 100, 999, 5000])
+def test_students_t_is_that_of_scipy(degrees: int) -> None:
+    for confidence in (0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.99999):
+        expected = stats.t.ppf((1 + confidence) / 2, degrees)
+        assert statistics.students_t(degrees, confidence) == pytest.approx(expected, rel=1e-9)
+    for confidence in (1 - 1e-12, 1 - 2**-53):  # as far as they can be told from 1
+        assert 7 < statistics.students_t(degrees, confidence) < np.inf
+
+
 @pytest.mark.parametrize("count", [2, 3, 5, 6, 7, 8, 11, 12, 16, 24])
 def test_a_trimmed_mean_has_the_standard_error_and_degrees_of_freedom_of_scipys_test(count: int) -> None:
     values = np.random.default_rng(count).standard_t(3, count) + 1

@@ -131,9 +131,7 @@ def _band(old: History, before: Group, new: Group, name: str, measure: str, conf
         return UNKNOWN
     middle, value = float(np.mean(earlier)), float(np.mean(now))
     error = float(np.std(earlier, ddof=1)) * np.sqrt(1 / len(now) + 1 / len(earlier))
-    from scipy import special  # takes a while to import
-
-    half = float(special.stdtrit(len(earlier) - 1, (1 + confidence) / 2)) * error  # the quantile of Student's t
+    half = statistics.students_t(len(earlier) - 1, confidence) * error
     band = Interval(*np.exp([middle, middle - half, middle + half]).tolist())
     ratio = Interval(*np.exp([value - middle, value - middle - half, value - middle + half]).tolist())
     return band, float(np.exp(value)), ratio

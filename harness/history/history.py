@@ -48,8 +48,8 @@ class History:
 
     @property
     def newest(self) -> float:
-        """The time of the last run."""
-        return float(self.runs.times.max())
+        """The time of the last run that is not yet to come."""
+        return float(self.runs.times[~self.runs.ahead].max())
 
 
 def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple[Runs, list[str], int]:

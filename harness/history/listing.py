@@ -6,12 +6,14 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.configuration.errors import UsageError
+from harness.history.helpers import Helpers
 from harness.history.sources import ABSENT, OTHER, UNREAD, Sources
 from harness.results import storage
 
@@ -19,6 +21,7 @@ PAGE = "report.html"
 UNSEARCHED = ("traces",)  # folders of a run in which there are none; nor in hidden ones
 YOUNG, GONE = 1, 0  # states: changed so lately that a change yet to come may not show; not there
 YOUNG_NS = 2_000_000_000  # the coarsest clock of a file system ticks so often
+PORTION = 5000  # folders or files that a process looks at
 FILE = np.dtype([("state", "<i8"), ("content", "<i4"), ("page", "?")])  # page: whether the run's own is beside it
 NEW = np.array([(GONE, ABSENT, False)], FILE)  # what was known of a file that was not
 
@@ -43,10 +46,11 @@ class Listing(Sources):
     Raises UsageError if the path does not exist.
     """
 
-    def __init__(self, path: Path, known: Known):
+    def __init__(self, path: Path, known: Known, helpers: Helpers):
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
         self.before = known
+        self.helpers = helpers
         self.folders: Sequence[str]
         self.files: Sequence[str]
         self.young = time.time_ns() - YOUNG_NS
@@ -108,7 +112,7 @@ class Listing(Sources):
             for file, page in zip(known.files, known.found["page"].tolist(), strict=True)
             if _parent(file) in same
         }
-        there.setdefault("", self._state("", True))
+        there.setdefault("", _state(self.root, self.young, True, ""))
         ahead = [folder for folder in there if folder not in same]
         while ahead:
             if (folder := ahead.pop()) in there:
@@ -135,7 +139,7 @@ class Listing(Sources):
             path = within + entry.name
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in UNSEARCHED and not entry.name.startswith(".") and path not in there:
-                    there[path] = self._state(path, True)
+                    there[path] = _state(self.root, self.young, True, path)
                     new.append(path)
             elif entry.name.endswith(".json") and entry.name not in OTHER:
                 files[path] = page
@@ -154,21 +158,19 @@ class Listing(Sources):
         return found
 
     def _states(self, paths: Sequence[str], folders: bool) -> np.ndarray:
-        return np.array([self._state(path, folders) for path in paths], "<i8")
+        look = partial(_state, self.root, self.young, folders)
+        return np.fromiter(self.helpers.map(look, paths, PORTION), "<i8", len(paths))
 
-    def _state(self, path: str, folder: bool) -> int:
-        try:
-            if folder and path:  # links to folders are passed over
-                seen, kind = os.lstat(self.root + path), stat.S_IFDIR
-            else:
-                seen, kind = os.stat(self.root + path), stat.S_IFDIR if folder else stat.S_IFREG
-        except OSError:
-            return GONE
-        if stat.S_IFMT(seen.st_mode) != kind:
-            return GONE
-        if max(seen.st_ctime_ns, seen.st_mtime_ns) > self.young:
-            return YOUNG
-        return state(seen)
+
+def _state(root: str, young: int, folder: bool, path: str) -> int:
+    """The state of a folder or a file below a root; all that changed after `young` is."""
+    try:
+        seen = os.lstat(root + path) if folder and path else os.stat(root + path)  # links to folders are passed over
+    except OSError:
+        return GONE
+    if not (stat.S_ISDIR if folder else stat.S_ISREG)(seen.st_mode):
+        return GONE
+    return YOUNG if max(seen.st_ctime_ns, seen.st_mtime_ns) > young else state(seen)
 
 
 def state(seen: os.stat_result) -> int:

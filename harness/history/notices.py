@@ -23,6 +23,8 @@ def of_reading(reading: Reading) -> Iterator[str]:
         reasons[f"{reason}: left out"].append(name)
     for run in reading.runs[reading.runs.column("clock") != NONE]:
         reasons[f"{run.clock}: it stands at the commit's time"].append(run.name)
+    for run in reading.runs[reading.runs.ahead]:
+        reasons[f"its clock gives {words.day(run.time)} UTC, which is yet to come: it stands last"].append(run.name)
     reasons["a copy of another file: counted once"] += reading.copies
     yield from (f"{_named(names)}: {reason}" for reason, names in reasons.items() if names)
 

@@ -88,7 +88,7 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
         "commits": commits,
         "commit": [place[name] for name in names],
         "names": group.runs.names.tolist(),
-        "pages": [_link(folder, page) for page in group.runs.pages] if group.runs.pages.any() else None,
+        "pages": _links(folder, group.runs.pages.tolist()),
         "versions": _versions(group),
         "series": [_series(group, name, changed.get((id(group), name), [])) for name in group.variants],
     }
@@ -96,10 +96,11 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
 
 def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any]:
     statuses = group.texts(name, "status")
+    right = {*statuses} <= {OK, None}
     measures = {measure: group.series(name, measure) for measure in MEASURES}
     return {
         "variant": words.safe(name),
-        "wrong": [[place, status] for place, status in enumerate(statuses) if status not in (OK, None)],
+        "wrong": [] if right else [[place, each] for place, each in enumerate(statuses) if each not in (OK, None)],
         "measures": {measure: _figures(series) for measure, series in measures.items() if len(series.places)},
         "changes": [
             {
@@ -152,9 +153,15 @@ def _finding(finding: Finding, numbers: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _link(folder: Path, page: str | None) -> str | None:
-    """The way from a folder to a page; never one that a browser takes for another scheme."""
-    return None if page is None else "./" + quote(os.fsencode(os.path.relpath(page, folder)))
+def _links(folder: Path, pages: Sequence[str | None]) -> list[str | None] | None:
+    """The ways from a folder to pages, if there are any; never one that a browser takes for another scheme."""
+    if not any(pages):
+        return None
+    here = os.getcwd()
+    paths = [page and os.path.join(here, page) for page in pages]
+    common = os.path.commonprefix([path for path in paths if path]).rpartition("/")[0]  # noqa: RUF071  its folder
+    way = os.path.relpath(f"{common}/", folder)  # once for all: it takes a while
+    return [path and f"./{quote(os.fsencode(way + path[len(common) :]))}" for path in paths]
 
 
 def _embedded(content: Any) -> Markup:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import os
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +11,14 @@ import numpy as np
 
 from harness.configuration.errors import UsageError
 from harness.history import record
+from harness.history.helpers import Helpers
 from harness.history.listing import Listing
 from harness.history.record import Plain
 from harness.history.runs import NONE, Runs
 from harness.history.sources import ABSENT, KEY, UNREAD, Branch, Sources
 from harness.history.store import Store
 
-MANY = 32  # files to read for which starting other processes pays
 PORTION = 16  # files that a process reads at a time
-MOST = 8  # such processes
 KEPT = 1024  # files after which what was read is kept, whatever comes
 
 Problem = tuple[str, str]  # a file that holds no whole results, and why
@@ -44,10 +39,11 @@ def read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
 
     Raises UsageError for a path that does not exist, and if there is no such branch.
     """
-    listings = {path: Listing(path, store.listing(path)) for path in dict.fromkeys(paths)}
-    several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
     problems: list[Problem] = []
-    new = sum(_number(sources, store, problems) for sources in several)
+    with Helpers() as helpers:
+        listings = {path: Listing(path, store.listing(path), helpers) for path in dict.fromkeys(paths)}
+        several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
+        new = sum(_number(sources, store, problems, helpers) for sources in several)
     for path, listing in listings.items():
         if listing.changed:
             store.keep_listing(path, listing.known)
@@ -69,7 +65,7 @@ def read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
     return Reading(runs, problems, names[np.delete(holding, first)].tolist(), new)
 
 
-def _number(sources: Sources, store: Store, problems: list[Problem]) -> int:
+def _number(sources: Sources, store: Store, problems: list[Problem], helpers: Helpers) -> int:
     """Numbers the contents of files, after reading those that the store does not know; returns how many these are."""
     new = 0
     unread = np.flatnonzero(sources.contents == UNREAD).tolist()
@@ -86,7 +82,7 @@ def _number(sources: Sources, store: Store, problems: list[Problem]) -> int:
             if key not in numbers:
                 fresh[key] = content
         if fresh:
-            store.keep(dict(zip(fresh, _looked(list(fresh.values())), strict=True)))
+            store.keep(dict(zip(fresh, helpers.map(_look, [*fresh.values()], PORTION), strict=True)))
             numbers = store.numbers()
         for place, each in keys.items():
             sources.contents[place] = numbers.get(each or b"", UNREAD)
@@ -110,18 +106,6 @@ def _texts(names: Sequence[str]) -> list[str]:
 def _object_name(content: bytes) -> bytes:
     """The name that git gives to a content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).digest()[:KEY]
-
-
-def _looked(contents: Sequence[bytes]) -> Iterator[Plain | str]:
-    """What contents are, in their order; other processes help with many."""
-    forking = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-    if len(contents) < MANY or not forking:
-        yield from map(_look, contents)
-        return
-    from scipy import special  # noqa: F401  once, before the fork
-
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, MOST), multiprocessing.get_context("fork")) as pool:
-        yield from pool.map(_look, contents, chunksize=PORTION)
 
 
 def _look(content: bytes) -> Plain | str:

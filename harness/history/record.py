@@ -183,4 +183,5 @@ def _time(document: Document) -> tuple[float, str | None]:
 
 def _instant(text: str) -> float:
     instant = datetime.fromisoformat(text)
-    return (instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc)).timestamp()
+    aware = instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc)
+    return aware.astimezone(timezone.utc).timestamp()  # an error if UTC has no such year

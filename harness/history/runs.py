@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from harness.configuration.operation import CaseKey
-from harness.history.record import MEASURES, Figure, Result, Setup
+from harness.history.record import MEASURES, SKEW_S, Figure, Result, Setup
 
 NONE = -1  # the number of no text, and of no setup
 UNKNOWN = (None, None, None)  # a figure
@@ -64,9 +65,9 @@ def encoded(runs: Iterable[tuple[int, Sequence[Any]] | None], texts: Texts) -> t
         if run is None:
             rows.append(NO_RUN)
             continue
-        setup, (time, clock, commit, changed, yardstick, measured) = run
+        setup, (instant, clock, commit, changed, yardstick, measured) = run
         known = np.nan if yardstick is None else yardstick
-        rows.append((setup, time, texts.number(clock), texts.number(commit), changed, known, len(measured)))
+        rows.append((setup, instant, texts.number(clock), texts.number(commit), changed, known, len(measured)))
         results += [
             (*map(texts.number, described), [figures.get(measure, UNKNOWN) for measure in MEASURES])
             for *described, figures in measured
@@ -177,6 +178,12 @@ class Runs(Sequence["Run"]):
     def times(self) -> np.ndarray:
         """When each was, in seconds since 1970."""
         return self.column("time")
+
+    @cached_property
+    def ahead(self) -> np.ndarray:
+        """Which are yet to come, by clocks that were wrong; none if half of them are: then this machine's clock is."""
+        late = self.times > time.time() + SKEW_S
+        return late & (2 * late.sum() < len(self))
 
     @cached_property
     def setups(self) -> dict[int, Setup]:

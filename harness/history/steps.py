@@ -90,7 +90,7 @@ def scatter(values: np.ndarray, correlated: bool = False) -> float:
     if len(values) < 2:
         return 0.0
     near = np.abs(np.diff(values))
-    unit = float(np.median(near)) / NORMAL
+    unit = float(_median(near)) / NORMAL
     if not correlated or len(values) < FEWEST or not unit:
         return unit
     apart = np.abs(values[2:] - values[:-2])
@@ -107,7 +107,7 @@ def uncertainty(size: float, deviation: float) -> int:
 
 def largest(values: np.ndarray) -> np.ndarray:
     """The largest statistic of each series; `values` has shape (series, runs). For simulations."""
-    units = np.median(np.abs(np.diff(values, axis=-1)), axis=-1, keepdims=True) / NORMAL
+    units = _median(np.abs(np.diff(values, axis=-1)))[:, None] / NORMAL
     splits = seeds(values.shape[-1])
     return np.array([_statistics(each, splits).max() for each in _clipped(values, units)])
 
@@ -120,6 +120,12 @@ def seeds(runs: int) -> Splits:
         lengths.append(min(int(np.ceil(lengths[-1] * DECAY)), runs))
     several = [Splits.of(_starts(runs, length), length) for length in lengths if length <= runs]
     return Splits(*map(np.concatenate, zip(*several, strict=True)))
+
+
+@lru_cache(maxsize=KEPT)
+def _whole(runs: int) -> Splits:
+    """The splits of a whole series."""
+    return Splits.of(np.zeros(1, int), runs)
 
 
 def _starts(runs: int, length: int) -> np.ndarray:
@@ -159,7 +165,7 @@ def _pruned(values: np.ndarray, found: Sequence[int], deviation: float, limit: f
         for before, after in zip(bounds, bounds[2:], strict=False):
             start = max(before, kept[-1] if kept else 0)
             place, strength = _best(values[start:after], deviation)
-            level = np.median(values[start + place : after]) - np.median(values[start : start + place])
+            level = _median(values[start + place : after]) - _median(values[start : start + place])
             kept.append(start + place)
             strengths.append(strength if abs(level) >= floor else 0.0)
         if min(strengths) > limit:
@@ -173,20 +179,28 @@ def _best(values: np.ndarray, deviation: float) -> tuple[int, float]:
     if len(values) < 2 * SHORTEST:
         return len(values) // 2, 0.0
     place, strength = _split(_clipped(values, deviation))
-    levels = np.median(values[:place]), np.median(values[place:])
+    levels = _median(values[:place]), _median(values[place:])
     within = np.clip(values, min(levels) - CLIP * deviation, max(levels) + CLIP * deviation)
     return _split(within)[0], strength  # clipped at both levels, it is found where the step is, if that is large
 
 
 def _split(values: np.ndarray) -> tuple[int, float]:
     """The split of a whole series with the largest statistic, and that."""
-    statistics = _statistics(values, Splits.of(np.zeros(1, int), len(values)))
+    statistics = _statistics(values, _whole(len(values)))
     return SHORTEST + int(statistics.argmax()), float(statistics.max())
 
 
 def _clipped(values: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
     """Values in standard deviations from their median, of at most CLIP."""
-    return np.clip((values - np.median(values, axis=-1, keepdims=True)) / deviation, -CLIP, CLIP)
+    return np.clip((values - _median(values)[..., None]) / deviation, -CLIP, CLIP)
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """The median along the last axis, as np.median gives it, which takes three times as long for a thousand values."""
+    half = values.shape[-1] // 2
+    if values.shape[-1] % 2:
+        return np.partition(values, half)[..., half]
+    return np.partition(values, (half - 1, half))[..., half - 1 : half + 1].sum(axis=-1) / 2
 
 
 def _statistics(values: np.ndarray, splits: Splits) -> np.ndarray:

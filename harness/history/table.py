@@ -79,7 +79,7 @@ class Part:
         self.group = group
         self.places = places
         self.runs = group.runs[places]
-        self.key = kept.key(CODE, group.machine, group.title, *self.runs.names.tolist())
+        self.key = kept.key(CODE, group.machine, group.title, "\0".join(self.runs.names.tolist()))
 
     def portion(self, variant: str, measure: str, changes: Sequence[Change]) -> Portion:
         """The lines of a variant in a measure; the rows in the store say what a run measured."""

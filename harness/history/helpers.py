@@ -1,0 +1,39 @@
+"""Helpers: other processes that share what is much, started when there is something for them to do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+MOST = 8
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Helpers:
+    """Processes that are copies of this one, if it can be copied: where it cannot, it works alone."""
+
+    def __init__(self) -> None:
+        forking = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+        self.count = min(os.cpu_count() or 1, MOST) if forking else 1
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Helpers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], portion: int) -> Iterator[Result]:
+        """Like the built-in function; items go to processes by portions, and to this one if there is a single one."""
+        if self.count == 1 or len(items) <= portion:
+            return map(function, items)
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.count, multiprocessing.get_context("fork"))
+        return self._pool.map(function, items, chunksize=portion)
