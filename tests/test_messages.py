@@ -28,6 +28,8 @@ SENT: list[Message] = [
     messages.TimedAlone(0.004, 0.005),
     messages.Ready(5, 1 << 20),
     messages.Finish(7),
+    messages.Finish(7, False, (3e-6, 2e-6, 1e-6)),
+    messages.Explained((3e-6, 2e-6, 1e-6)),
     messages.Step("naive", "prepare"),
     messages.Status("naive", "wrong", "differs"),
     messages.LeftOut("elsewhere"),

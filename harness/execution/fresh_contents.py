@@ -10,7 +10,7 @@ from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 from harness.execution.checking import Checking
-from harness.execution.messages import Send, Status
+from harness.execution.messages import Explained, Send, Status
 from harness.execution.task import Task
 from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
@@ -47,15 +47,18 @@ class FreshContents:
         self._send = send
         self._seeds: list[list[int]] = []  # of each try
 
-    def run(self, subjects: Sequence[Subject], hidden_seed: int) -> None:
+    def run(
+        self, subjects: Sequence[Subject], hidden_seed: int, explained_s: tuple[float, float, float] | None = None
+    ) -> None:
         """Tries each of the subjects that is timed; the baseline, which comes first, explains what caches do.
 
+        If it is not here, `explained_s` says what it was in a process of its own environment.
         The first contents are those of the hidden seed; all others are drawn when they are needed.
         """
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
-        explained = Slowdown(0.0, 0.0, 0.0)
+        explained = Slowdown(*explained_s or (0.0, 0.0, 0.0))
         self._seeds.append([hidden_seed, *(secrets.randbits(62) for _ in range(fresh.calls(size) - 1))])
         for subject in subjects:
             block = self._sampler.warm_block(subject.name)
@@ -68,6 +71,7 @@ class FreshContents:
                 if not seen:
                     break
                 explained = fresh.typical(seen)
+                self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
                 continue
             persistent = fresh.persistent(tries, explained)
             if persistent is not None:

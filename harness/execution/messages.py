@@ -44,6 +44,15 @@ class Finish:
     """To a measuring process: there is nothing more to time; do what is left to do."""
 
     hidden_seed: int  # of contents that no variant can know before
+    fresh: bool = True  # whether to try variants on contents that they have not seen
+    explained: tuple[float, float, float] | None = None  # harness.measure.fresh.Slowdown of another process's baseline
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What caches cost the baseline on contents that it has not seen: the fields of harness.measure.fresh.Slowdown."""
+
+    seconds: tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -275,9 +284,9 @@ class Tampered:
 
 
 Message = (
-    Measure | Alone | TimedAlone | Finish | Ready | Measured | Step | Status | LeftOut | Compiled | Checked | Recompiled
-    | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened | Environment | Contents
-    | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Tampered
+    Measure | Alone | TimedAlone | Finish | Explained | Ready | Measured | Step | Status | LeftOut | Compiled
+    | Checked | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened
+    | Environment | Contents | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Tampered
 )  # fmt: skip
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from harness.execution.messages import TimedAlone
+from harness.execution.messages import Tampered, TimedAlone
+from harness.measure.kinds import TIMER
 
 TRIES_S = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # until one agrees: on a busy machine messages wait
 LONGER = 1.3  # beside the calls there are messages, the yardstick and the change of turns: a tenth of the first
 
 
-def disagreement(tries: Iterable[tuple[float, TimedAlone]]) -> str | None:
+Tries = Iterable[tuple[float, TimedAlone]]  # seconds from asking to the answer
+
+
+def tampered(names: Iterable[str], alone: Callable[[str], Tries]) -> Tampered | None:
+    """Which of these variants' calls, that `alone` times, take longer by this process's clock, if any do."""
+    reasons = {name: reason for name in names if (reason := disagreement(alone(name)))}
+    return Tampered(tuple(reasons), next(iter(reasons.values())), TIMER) if reasons else None
+
+
+def disagreement(tries: Tries) -> str | None:
     """What is wrong with what a process tells of calls, given the seconds from asking to its answer.
 
     None if there is nothing to compare, or if one of the tries agrees: a busy machine makes some longer.

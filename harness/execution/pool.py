@@ -12,12 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.devices.cpu import cores
 from harness.execution import memory, parent_clock
 from harness.execution.messages import (
     Alone,
     Done,
+    Explained,
     Finish,
     Measure,
     Measured,
@@ -28,10 +30,12 @@ from harness.execution.messages import (
     TimedAlone,
 )
 from harness.execution.process import PATIENCE_S, Process
-from harness.measure.kinds import TAMPERING, TIMER
+from harness.measure.kinds import TAMPERING
 
 SLICE_S = 0.05  # of a set of processes: each has its share
 SAMPLED = Tampered((), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING)
+FEW = 3  # processes of an environment, in which clocks are compared, or contents tried that are new
+RANDOM = secrets.SystemRandom()
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
 
 
@@ -88,6 +92,7 @@ class Pool:
         self._members: list[_Member] = []
         self._finished: Counter[int] = Counter()
         self._full_passes = set(timed_only)  # and the environments of which a process has made, or will make, one
+        self._explained: tuple[float, float, float] | None = None
         self._slices = 0  # so far, of all processes
         self.seconds = 0.0  # spent on sampling, the full passes apart
         self.bytes = 0  # that a process takes for itself
@@ -193,14 +198,19 @@ class Pool:
     def finish(self, timed: Sequence[str] = ()) -> None:
         """Lets all processes do what is left to do, one after the other; last, and alone, the full passes.
 
-        Before, the clock of each is held against this process's, for the calls of those that are `timed`.
+        Before, the clocks of a few are held against this process's, for the calls of those that are `timed`; and
+        a few, the full passes among them, try contents that are new. Which ones no variant can know.
         """
-        for member in sorted(self._members, key=lambda member: member.place.full_pass):
+        clocked, fresh = self._few(), self._few()
+        for member in sorted(self._members, key=lambda member: (member.place.full_pass, member.place.side)):
             since = time.monotonic()
-            self._compare_clocks(member, timed)
+            found = parent_clock.tampered(timed if member in clocked else (), partial(self._alone, member))
+            if found is not None:
+                self._take(member.place, self._slices, found)
             if member not in self._members:  # it has died meanwhile
                 continue
-            member.process.tell(Finish(secrets.randbits(62)))
+            tried = member.place.full_pass or member in fresh
+            member.process.tell(Finish(secrets.randbits(62), tried, self._explained))
             if isinstance(self._read(member, Done), Done):
                 self._finished[member.place.side] += 1
                 self._remove(member)
@@ -225,20 +235,16 @@ class Pool:
         found = Counter(member.place.side for member in self._members if counted(member))
         return {side: self._finished[side] + found[side] for side in self._shares}
 
-    def _compare_clocks(self, member: _Member, timed: Sequence[str]) -> None:
-        found: dict[str, str] = {}
-        for name in timed:
-            if member not in self._members:
-                return
-            reason = parent_clock.disagreement(self._alone(member, name))
-            if reason:
-                found[name] = reason
-        if found:
-            self._take(member.place, self._slices, Tampered(tuple(found), next(iter(found.values())), TIMER))
+    def _few(self) -> list[_Member]:
+        """A few processes of each environment, at random."""
+        members = ([each for each in self._members if each.place.side == side] for side in self._shares)
+        return [each for found in members for each in RANDOM.sample(found, min(FEW, len(found)))]
 
     def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
         """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""
         for seconds in parent_clock.TRIES_S:
+            if member not in self._members:
+                return
             since = time.monotonic()
             member.process.tell(Alone(name, seconds))
             told = self._read(member, TimedAlone)
@@ -272,6 +278,8 @@ class Pool:
         for message in member.process.messages(until):
             if isinstance(message, Samples):
                 sampled.append(message)
+            elif isinstance(message, Explained):
+                self._explained = message.seconds
             else:
                 self._take(member.place, self._slices, message)
         for each in sampled if len(sampled) == samples else ():

@@ -53,7 +53,7 @@ def run(task: Task, send: Send, set_turn: SetTurn, receive: Receive) -> None:
         while isinstance(message := receive(), Alone | Measure):
             worker.measure(message)
         if isinstance(message, Finish):
-            worker.finish(message.hidden_seed)
+            worker.finish(message)
     except SpoiltError:
         send(Spoilt())
 
@@ -111,13 +111,15 @@ class _Worker:
         else:
             self.slices.measure(message)
 
-    def finish(self, hidden_seed: int) -> None:
+    def finish(self, message: Finish) -> None:
         """Profiles the variants, and checks them once more, on contents of a seed that none of them knew before."""
+        hidden_seed = message.hidden_seed
         self.call_seconds |= self.slices.end()
         self._send_compiles()
         self._put_back("a variant, while it was timed,")
-        fresh = FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send)
-        fresh.run(self._ranked(), hidden_seed)
+        if message.fresh:
+            fresh = FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send)
+            fresh.run(self._ranked(), hidden_seed, message.explained)
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
