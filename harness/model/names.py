@@ -37,10 +37,10 @@ def short(function: str) -> str:
 
 
 def of_call(function: str, signature: Any) -> str:
-    """`LlamaRMSNorm_1x64x128`: the function and the shape of its first tensor."""
+    """`LlamaRMSNorm_1x64x128`: the function, without underscores around it, and the shape of its first tensor."""
     tensors = plain.tensors(signature)
     shape = f"_{plain.shape(tensors[0][plain.TENSOR])}" if tensors else ""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", short(function)) + shape
+    return (re.sub(r"[^A-Za-z0-9_.-]+", "_", short(function)).strip("_") or "_") + shape
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -35,6 +35,7 @@ def _content(analysis: Analysis, pictures: list[page.Picture]) -> str:
         warnings=analysis.warned,
         pictures=pictures,
         tables=[table for table in _tables(analysis) if table.rows],
+        details=[table for table in (tables.levels(analysis.spots), tables.operators(analysis)) if table.rows],
         cases=[
             {"name": name, "problem": measured.problem, "folder": f"{FOLDER}/{name}"}
             for name, measured in analysis.measured.items()
@@ -52,6 +53,4 @@ def _tables(analysis: Analysis) -> list[Table]:
         tables.hotspots(analysis.spots, most=None),
         tables.cases(analysis),
         *(comparison_table(way.comparison, f"Whole models, {way.base}") for way in analysis.ways),
-        tables.levels(analysis.spots),
-        tables.operators(analysis),
     ]
