@@ -26,7 +26,6 @@ import synthetic_runs
 
 from harness.history import history, page, table
 from harness.history.history import Settings
-from harness.history.store import Store
 
 
 def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:
@@ -122,8 +121,7 @@ def timed(folder: Path, store: Path) -> None:
     processor = sum(os.times()[:4])  # of this process, and of those that helped it
     made = history.of_runs(runs, told, new, settings)
     clock.append(time.perf_counter())
-    with Store(store) as opened:
-        table.write(folder / "out", made.groups, made.changes, opened)
+    table.write(folder / "out", made.groups, made.changes, store)
     clock.append(time.perf_counter())
     page.write(folder / "out", made, THRESHOLD, 30, None)
     clock.append(time.perf_counter())

@@ -11,10 +11,9 @@ from platformdirs import user_cache_path
 
 from harness.configuration.command_line import Parser, choice, exit_status, number, share
 from harness.configuration.errors import UsageError
-from harness.history import band, checks, findings, history, page, pivot, render, table, words
+from harness.history import band, checks, findings, helpers, history, page, pivot, render, table, words
 from harness.history.band import BROKEN, SLOWER, Judgement
 from harness.history.history import History, Settings
-from harness.history.store import Store
 from harness.report import formatting
 
 LEVELS = (BROKEN, SLOWER)
@@ -46,9 +45,8 @@ def main() -> int:
     recent = findings.recent(made.findings, made.newest, args.days)
     judged = _judged(args.new, made, settings) if args.new else None
     if args.out is not None:
-        with Store(args.store) as store:
-            table.write(args.out, made.groups, made.changes, store)
-        page.write(args.out, made, args.threshold, args.days, side_by_side)
+        with helpers.beside(lambda: table.write(args.out, made.groups, made.changes, args.store)):
+            page.write(args.out, made, args.threshold, args.days, side_by_side)
     if judged is None:
         failed = [f"{one.where}: {one.what}" for one in findings.failures(recent, args.fail_on)]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
@@ -15,12 +16,37 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+_left: list[Callable[[], object]] = []  # in a process that was started for it: what is to be done there
+
+
+@contextlib.contextmanager
+def beside(work: Callable[[], object]) -> Iterator[None]:
+    """Has work done by a copy of this process meanwhile, if there can be one; raises what it raises."""
+    if not _forking():
+        work()
+        yield
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, context, initializer=_left.append, initargs=(work,)) as pool:
+        done = pool.submit(_do)
+        yield
+        done.result()
+
+
+def _do() -> None:
+    _left[-1]()
+
+
+def _forking() -> bool:
+    """Whether this process can be copied: one of several threads, of which another may hold a lock, cannot."""
+    return "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+
+
 class Helpers:
     """Processes that are copies of this one, if it can be copied: where it cannot, it works alone."""
 
     def __init__(self) -> None:
-        forking = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-        self.count = min(os.cpu_count() or 1, MOST) if forking else 1
+        self.count = min(os.cpu_count() or 1, MOST) if _forking() else 1
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Helpers:

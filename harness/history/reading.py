@@ -18,7 +18,7 @@ from harness.history.runs import NONE, Runs
 from harness.history.sources import ABSENT, KEY, UNREAD, Branch, Sources
 from harness.history.store import Store
 
-PORTION = 16  # files that a process reads at a time
+PORTION = 8  # files that a process reads at a time
 KEPT = 1024  # files after which what was read is kept, whatever comes
 
 Problem = tuple[str, str]  # a file that holds no whole results, and why
@@ -82,8 +82,7 @@ def _number(sources: Sources, store: Store, problems: list[Problem], helpers: He
             if key not in numbers:
                 fresh[key] = content
         if fresh:
-            store.keep(dict(zip(fresh, helpers.map(_look, [*fresh.values()], PORTION), strict=True)))
-            numbers = store.numbers()
+            numbers = store.keep(dict(zip(fresh, helpers.map(_look, [*fresh.values()], PORTION), strict=True)))
         for place, each in keys.items():
             sources.contents[place] = numbers.get(each or b"", UNREAD)
         new += len(fresh)

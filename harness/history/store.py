@@ -57,8 +57,8 @@ class Store:
         keys = self._joined("keys")
         return {keys[start : start + KEY]: number for number, start in enumerate(range(0, len(keys), KEY))}
 
-    def keep(self, looked: Mapping[bytes, Plain | str]) -> None:
-        """Keeps new contents by their keys: the plain values of a run, or why there is none.
+    def keep(self, looked: Mapping[bytes, Plain | str]) -> dict[bytes, int]:
+        """Keeps new contents by their keys: the plain values of a run, or why there is none; returns all numbers.
 
         Texts and contents are numbered while no other process writes.
         """
@@ -78,6 +78,7 @@ class Store:
             self.database.execute("INSERT INTO portions VALUES (?, ?, ?, ?, ?)", row)
             for table, named in (("texts", texts), ("setups", setups)):
                 self.database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", enumerate(named.texts))
+        return known | {key: len(known) + place for place, key in enumerate(new)}
 
     def columns(self) -> Columns:
         """The runs of all contents, by number; contents without one have the setup NONE."""
@@ -101,7 +102,7 @@ class Store:
 
     def keep_listing(self, path: Path, known: Known) -> None:
         """Keeps what is known of them now."""
-        folders, files = (b"\0".join(map(os.fsencode, names)) for names in (known.folders, known.files))
+        folders, files = (os.fsencode("\0".join(names)) for names in (known.folders, known.files))
         self._keep_path("listings", path, folders, known.states.tobytes(), files, known.found.tobytes())
 
     def written(self, path: Path) -> Kept:

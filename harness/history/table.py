@@ -44,13 +44,14 @@ COLUMNS = {
 }
 
 
-def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change], store: Store) -> None:
+def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change], kept_in: Path) -> None:
     """Writes series.csv into a folder; an unknown value is an empty cell.
 
-    Lines that are as they were are copied from the former file; the store knows where in it they are.
+    Lines that are as they were are copied from the former file; the store that the runs are from knows where they are.
     """
     path = folder / FILE
-    store.keep_written(path, kept.write(path, _portions(groups, changes), store.written(path)))
+    with Store(kept_in) as store:
+        store.keep_written(path, kept.write(path, _portions(groups, changes), store.written(path)))
 
 
 def _portions(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[Portion]:

@@ -39,10 +39,12 @@ const unpacked = (text, Kind) => Array.from(new Kind(Uint8Array.from(atob(text),
 function figures(series, measure) { // unpacked when they are looked at; bounds that are not known are NaN
   const packed = series.measures[measure];
   if (!packed) return {places: [], values: [], low: [], high: []};
-  return packed.arrays ??= {
-    places: unpacked(packed.places, Int32Array), values: unpacked(packed.values, Float32Array),
-    low: unpacked(packed.low, Float32Array), high: unpacked(packed.high, Float32Array),
-  };
+  if (!packed.arrays) {
+    const [values, low, high] = [packed.values, packed.low, packed.high].map(text => unpacked(text, Float32Array));
+    const places = packed.places === null ? values.map((_, i) => i) : unpacked(packed.places, Int32Array);
+    packed.arrays = {places, values, low, high};
+  }
+  return packed.arrays;
 }
 const median = values => values.slice().sort((a, b) => a - b)[values.length >> 1];
 
