@@ -337,3 +337,16 @@ def test_a_module_is_called_as_its_model_calls_it() -> None:
     assert torch.allclose(as_it_is, replay.module(attending)(x))
     replacement = {"by": to_itself, "at": [""]}
     assert torch.equal(replay.module(attending, replace=[replacement], **how)(**given["kwargs"])[0], 2 * x)
+
+
+class Nameless(nn.Module):
+    def forward(self, x: torch.Tensor, /, y: float) -> torch.Tensor:
+        return x * y
+
+
+def test_what_has_no_name_is_not_given_one() -> None:
+    model = Nameless()
+    with watched(model, torch.float32) as seen:
+        model(torch.ones(2), y=3.0)
+    given = drawn(seen.signatures[0], torch.float32, torch.Generator())
+    assert (len(given["args"]), given["kwargs"]) == (1, {"y": 3.0})

@@ -221,10 +221,12 @@ def _versions(args: Any, kwargs: dict[str, Any]) -> Versions:
 
 @functools.cache
 def names_of(forward: Any) -> list[str]:
-    """The names of the positional arguments of a class's forward."""
+    """The names of the positional arguments of a class's forward; none if some of them cannot be given by name."""
     try:
         parameters = list(inspect.signature(forward).parameters.values())[1:]
     except (TypeError, ValueError):
+        return []
+    if any(parameter.kind is parameter.POSITIONAL_ONLY for parameter in parameters):
         return []
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
 
