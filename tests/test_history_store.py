@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from test_history import latencies, say
 
 from harness.history import kept, listing, table
 from harness.history.kept import Kept
+from harness.history.record import read
+from harness.history.store import Store
 
 
 def text(day: int, fused: float = 1.0) -> str:
@@ -195,11 +198,35 @@ def test_only_new_portions_of_a_file_are_made(tmp_path: Path) -> None:
     assert kept.key("a", "b") != kept.key("ab", "") != kept.key("", "ab")
 
 
+def test_a_store_that_cannot_be_used_is_made_again_or_told(tmp_path: Path) -> None:
+    folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(12)])
+    store = tmp_path / "store.sqlite"
+    assert "12 files read" in say(folder, cwd=tmp_path).out
+    whole = store.read_bytes()
+    page = 4096  # of SQLite
+    for damaged in (b"no database", *(whole[: count * page] for count in range(1, len(whole) // page))):
+        store.write_bytes(damaged)
+        ran = say(folder, "--out", "out", cwd=tmp_path)
+        assert ran.status == 0 and ran.out.startswith("12 runs of 1 case") and not ran.err
+    store.unlink()
+    store.mkdir()
+    ran = say(folder, "--out", "out", cwd=tmp_path)
+    assert "12 files read" in ran.out and (tmp_path / "out" / "series.csv").exists()
+    assert ran.err.count("cannot be written") == 1
+
+
+def test_a_store_that_other_code_made_again_is_left_to_it(tmp_path: Path) -> None:
+    opened = Store(tmp_path / "store.sqlite")
+    other = sqlite3.connect(tmp_path / "store.sqlite")
+    other.execute("PRAGMA user_version = 1")
+    other.commit()
+    with pytest.raises(sqlite3.OperationalError, match="another version"):
+        opened.keep({bytes(20): "damaged"})
+    assert Store(tmp_path / "store.sqlite").numbers() == {}
+
+
 def test_two_that_read_at_once_keep_what_each_read(tmp_path: Path) -> None:
     """Texts and contents have numbers, which the second one takes from the first."""
-    from harness.history.record import read
-    from harness.history.store import Store
-
     first, second = Store(tmp_path / "store.sqlite"), Store(tmp_path / "store.sqlite")
     contents = [json.dumps(document(day, {"naive": 20.0, f"of day {day}": 10.0})).encode() for day in range(3)]
     keys = [bytes([day]) * 20 for day in range(3)]

@@ -17,7 +17,6 @@ from harness.history.findings import Finding
 from harness.history.reading import Reading
 from harness.history.runs import Run, Runs
 from harness.history.series import Group
-from harness.history.store import Store
 from harness.report import formatting
 
 NAMED = 10  # values in an error
@@ -57,10 +56,8 @@ def read(paths: Sequence[Path], branch: str | None, settings: Settings) -> tuple
 
     Raises UsageError if there are none.
     """
-    with Store(settings.store) as store:
-        found = reading.read(store, paths, branch)
-        problem = [store.problem] if store.problem else []
-    told = [*problem, *notices.of_reading(found)]
+    found = reading.read(settings.store, paths, branch)
+    told = list(notices.of_reading(found))
     runs, again = notices.distinct(found.runs.renamed(settings.renamed))
     told += [*again, *notices.of_runs(runs)]
     if not runs:

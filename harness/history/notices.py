@@ -17,7 +17,9 @@ ENOUGH = 3  # runs that a variant needs on its side to pass for a renamed one
 
 
 def of_reading(reading: Reading) -> Iterator[str]:
-    """What is left out, and which clocks are wrong."""
+    """What is not kept, what is left out, and which clocks are wrong."""
+    if reading.told is not None:
+        yield reading.told
     reasons: dict[str, list[str]] = defaultdict(list)
     for name, reason in reading.problems:
         reasons[f"{reason}: left out"].append(name)

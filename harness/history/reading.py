@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,28 @@ class Reading:
     problems: Sequence[Problem]
     copies: Sequence[str]  # files that hold what another one holds
     new: int  # contents that were not in the store
+    told: str | None = None  # why that is all of them each time
 
 
-def read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
+def read(kept_in: Path, paths: Sequence[Path], branch: str | None) -> Reading:
     """The runs in folders and files, and in a branch; of a content that is there twice the first one counts.
 
-    Raises UsageError for a path that does not exist, and if there is no such branch.
+    A store that is damaged is made again. Without one that can be written, all is read each time. Raises UsageError for
+    a path that does not exist, and if there is no such branch.
     """
+    try:
+        with Store(kept_in) as store:
+            return _read(store, paths, branch)
+    except (OSError, sqlite3.OperationalError) as error:
+        with Store(Path(":memory:")) as store:
+            told = f"{kept_in}: cannot be written ({error}): all results are read each time"
+            return replace(_read(store, paths, branch), told=told)
+    except sqlite3.DatabaseError:
+        kept_in.unlink()
+        return read(kept_in, paths, branch)
+
+
+def _read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
     problems: list[Problem] = []
     with Helpers() as helpers:
         listings = {path: Listing(path, store.listing(path), helpers) for path in dict.fromkeys(paths)}

@@ -33,18 +33,29 @@ class Store:
     """A SQLite file of what was read. A content is known by its git object name, wherever it lies and when it was made.
 
     Contents are numbered as they come; a portion of them is a row, of columns as they are in memory. Rows are added,
-    and never changed: the store is made again if the code that reads results has changed, and if it is damaged. Where
-    it cannot be written, all is read each time, which `problem` says.
+    and never changed; the store is made again if the code that reads results has changed.
+
+    Raises OSError or sqlite3.OperationalError if it cannot be opened or written, and sqlite3.DatabaseError if it is
+    damaged.
     """
 
     def __init__(self, path: Path):
-        self.problem: str | None = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.database = _opened(path)
-        except (OSError, sqlite3.Error) as error:
-            self.problem = f"{path}: cannot be written ({error}): all results are read each time"
-            self.database = _opened(Path(":memory:"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self.code = _code()
+        if self._made_by() != self.code:  # nothing is written to a store that is as it should be: that takes a while
+            with self._locked():
+                self._make()
+
+    def _make(self) -> None:
+        """Makes it again, unless another process just did."""
+        if self._made_by() == self.code:
+            return
+        for (table,) in self.database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            self.database.execute(f"DROP TABLE {table}")
+        for table, columns in TABLES.items():
+            self.database.execute(f"CREATE TABLE {table} ({columns})")
+        self.database.execute(f"PRAGMA user_version = {self.code}")
 
     def __enter__(self) -> Store:
         return self
@@ -127,39 +138,26 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """All of it is written, or nothing, while no other process writes."""
+        """All of it is written, or nothing; numbers that were read count as long as no other code made it again."""
+        with self._locked():
+            if self._made_by() != self.code:
+                raise sqlite3.OperationalError("another version of this program writes to it")
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
         self.database.execute("BEGIN IMMEDIATE")
         with self.database:
             yield
+
+    def _made_by(self) -> int:
+        return self.database.execute("PRAGMA user_version").fetchone()[0]
 
     def _joined(self, column: str) -> bytes:
         return b"".join(value for (value,) in self.database.execute(f"SELECT {column} FROM portions ORDER BY first"))
 
     def _texts(self, table: str) -> Texts:
         return Texts(text for (text,) in self.database.execute(f"SELECT text FROM {table} ORDER BY number"))
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """The store at a path, empty if what is there is damaged or was made by other code."""
-    version = _code()
-    for _ in range(2):
-        database = sqlite3.connect(path, timeout=60, isolation_level=None)
-        try:
-            made_by = database.execute("PRAGMA user_version").fetchone()[0]
-            if made_by != version:  # nothing is written to a store that is as it should be: that takes a disk's time
-                old = "SELECT name FROM sqlite_master WHERE type = 'table'"
-                for (table,) in database.execute(old).fetchall() if made_by else ():
-                    database.execute(f"DROP TABLE {table}")
-                for table, columns in TABLES.items():
-                    database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
-                database.execute(f"PRAGMA user_version = {version}")
-            return database
-        except sqlite3.DatabaseError as error:
-            database.close()
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            path.unlink()
-    raise sqlite3.DatabaseError("not a database")
 
 
 def _code() -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 
 from harness.history import kept
 from harness.history.changes import STATUS, Change
-from harness.history.kept import Portion
+from harness.history.kept import Kept, Portion
 from harness.history.record import MEASURES
 from harness.history.runs import NONE
 from harness.history.series import Group
@@ -49,9 +51,12 @@ def write(folder: Path, groups: Sequence[Group], changes: Sequence[Change], kept
 
     Lines that are as they were are copied from the former file; the store that the runs are from knows where they are.
     """
-    path = folder / FILE
-    with Store(kept_in) as store:
-        store.keep_written(path, kept.write(path, _portions(groups, changes), store.written(path)))
+    path, before = folder / FILE, Kept()
+    with contextlib.suppress(OSError, sqlite3.Error), Store(kept_in) as store:
+        before = store.written(path)
+    now = kept.write(path, _portions(groups, changes), before)
+    with contextlib.suppress(OSError, sqlite3.Error), Store(kept_in) as store:
+        store.keep_written(path, now)
 
 
 def _portions(groups: Sequence[Group], changes: Sequence[Change]) -> Iterator[Portion]:
