@@ -200,6 +200,22 @@ def cast() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Cast(), (torch.randn(4, 16),)
 
 
+class Mixed(nn.Module):
+    """A norm in float32 within bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(16, 16).bfloat16()
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mix(self.norm(x.float()).bfloat16())
+
+
+def mixed() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Mixed(), (torch.randn(4, 16).bfloat16(),)
+
+
 @dataclass
 class Output:
     """What a model returns that has more to say than a tensor."""

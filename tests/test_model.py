@@ -124,6 +124,12 @@ def test_a_case_runs_alone_later(job: Ran) -> None:
         ("model_zoo.net", ("device",), "model_zoo.net device: expected one BUILDER"),
         ("model_zoo.misfit", (), "model=model_zoo.misfit: its step raised TypeError: Net.forward() takes 2"),
         ("model_zoo.unnamed", (), "gives a int as inputs"),
+        (
+            "model_zoo.mixed",
+            (),
+            "mixed dtype (CPU): expect parameter to have scalar type of Float (Parameters of bfloat16 and "
+            "float32: a case has one dtype, so that all of them are bfloat16 here.)",
+        ),
         ("model_zoo.third", (), "model=model_zoo.third: its step raised ValueError: three times"),
     ],
 )

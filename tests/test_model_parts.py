@@ -120,6 +120,12 @@ def test_signatures_that_differ_in_sizes_that_rise_together_are_one(signatures: 
     assert len(found) == (1 if one else len(signatures))
 
 
+def test_a_module_that_is_called_at_two_widths_has_two_ranges() -> None:
+    signatures = {(n, wide): called((2, n, wide)) for n in SIZES for wide in (8, 16)} | {(1, 4): called((2, 1, 4))}
+    found = sorted(sorted(keys) for keys in ranges.together(signatures))
+    assert found == [[(1, 4)], [(n, 8) for n in sorted(SIZES)], [(n, 16) for n in sorted(SIZES)]]
+
+
 def test_a_span_tells_the_sizes_that_differ() -> None:
     signatures = [called((n, 8), (2, n), scale=1) for n in SIZES]
     assert plain.shapes(ranges.span(signatures)) == "1-9x8, 2x1-9"

@@ -18,11 +18,7 @@ def together(signatures: Mapping[Key, Any]) -> list[list[Key]]:
     families: dict[Any, list[Key]] = defaultdict(list)
     for key, plain in signatures.items():
         families[_without_sizes(plain)].append(key)
-    found = []
-    for keys in families.values():
-        one = len(keys) >= MANY and _rise([_sizes(signatures[key]) for key in keys])
-        found += [keys] if one else [[key] for key in keys]
-    return found
+    return [one for keys in families.values() for one in _ranges({key: _sizes(signatures[key]) for key in keys})]
 
 
 def span(signatures: Sequence[Any]) -> Any:
@@ -51,10 +47,25 @@ def middle(signatures: Mapping[Key, Any]) -> Key:
     return keys[len(keys) // 2]
 
 
-def _rise(rows: Sequence[list[int]]) -> bool:
-    """Whether all sizes rise with the first that does."""
-    columns = zip(*sorted(rows), strict=True)
-    return all(list(column) == sorted(column) for column in columns)
+def _ranges(sizes: Mapping[Key, list[int]]) -> list[list[Key]]:
+    """MANY that rise together, of all or of those that are alike in every size that has few values; others alone."""
+    if _rise(sizes):
+        return [list(sizes)]
+    columns = zip(*sizes.values(), strict=True)
+    few = [position for position, column in enumerate(columns) if len(set(column)) < MANY]
+    alike: dict[tuple[int, ...], dict[Key, list[int]]] = defaultdict(dict)
+    for key, row in sizes.items():
+        alike[tuple(row[position] for position in few)][key] = row
+    found = []
+    for rows in alike.values():
+        found += [list(rows)] if _rise(rows) else [[key] for key in rows]
+    return found
+
+
+def _rise(sizes: Mapping[Any, list[int]]) -> bool:
+    """Whether there are MANY, and all their sizes rise with the first that does."""
+    columns = zip(*sorted(sizes.values()), strict=True)
+    return len(sizes) >= MANY and all(list(column) == sorted(column) for column in columns)
 
 
 def _sizes(plain: Any) -> list[int]:

@@ -81,6 +81,7 @@ def run(task: RecordTask, send: Send, set_turn: SetTurn, *_: object) -> None:
     step = replace(
         step,
         calls=_recognized(step, model, dtype),
+        notes=[*step.notes, *_mixed(case)],
         targets=found,
         compiled=build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed).compiled,
     )
@@ -116,7 +117,17 @@ def _blamed(case: Case) -> Iterator[None]:
     except ModuleError as error:
         raise UsageError(f"{where}: {error}") from error
     except Exception as error:
-        raise UsageError(f"{where}: its step raised {type(error).__name__}: {one_line(error)}") from error
+        mixed = "".join(f" ({note})" for note in _mixed(case))
+        raise UsageError(f"{where}: its step raised {type(error).__name__}: {one_line(error)}{mixed}") from error
+
+
+def _mixed(case: Case) -> list[str]:
+    """A note on a model of several dtypes."""
+    parameters = build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed).module.parameters()
+    dtypes = list(dict.fromkeys(short(value.dtype) for value in parameters if value.is_floating_point()))
+    if len(dtypes) < 2:
+        return []
+    return [f"Parameters of {' and '.join(dtypes)}: a case has one dtype, so that all of them are {case.dtype} here."]
 
 
 def _recognized(step: Step, model: nn.Module, dtype: torch.dtype) -> list[Call]:
