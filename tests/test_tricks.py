@@ -22,10 +22,10 @@ def files(folder: Path) -> dict[str, str]:
 
 # By what others of the same process are harmed, so that all is measured again; nobody knows whose messages some are
 HARMING = {
-    "checker_replaced_by_a_thread", "environment_kernel_wrong", "exit_by_thread", "exit_closed_pipe",
-    "exit_closes_descriptors", "exit_junk_in_the_pipe", "exit_message_of_no_kind", "exit_unfinished_message",
-    "exit_without_modules", "stack_polled_by_a_thread", "timer_by_thread", "timer_in_c", "timer_in_c_for_itself",
-    "timer_results_by_frames", "timer_results_forged",
+    "checker_replaced_by_a_thread", "environment_kernel_wrong", "exit_accuses_others", "exit_by_thread",
+    "exit_closed_pipe", "exit_closes_descriptors", "exit_junk_in_the_pipe", "exit_message_of_no_kind",
+    "exit_unfinished_message", "exit_without_modules", "stack_polled_by_a_thread", "timer_by_thread", "timer_in_c",
+    "timer_in_c_for_itself", "timer_results_by_frames", "timer_results_forged",
 }  # fmt: skip
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
@@ -98,6 +98,18 @@ def test_an_honest_oddity_is_not_accused(shared: Shared, name: str) -> None:
     ran = shared("honest_built" if name in BUILT else "honest", lambda folder: measure(folder, "tricks.honest", names))
     assert (ran.rows[name]["status"], said(ran, name)) == ("ok", ""), name
     assert ran.rows[name]["verdict"] != ""
+
+
+@pytest.mark.slow
+def test_the_judge_finds_nothing_against_honest_oddities(tmp_path: Path) -> None:
+    """Shut in, and beside no variant that compiles as a whole."""
+    names = sorted(set(HONEST) - BUILT)
+    ran = in_process(
+        *(str(FOLDER / "honest" / f"{name}.py") for name in names), "--op", CASE[0].removeprefix("op="), *CASE[1:],
+        *QUICK, "worker.timeout_s=60", cwd=tmp_path, module="harness.judge",
+    )  # fmt: skip
+    found = {each["candidate"]: (each["valid"], each["findings"]) for each in json.loads(ran.out)["ranking"]}
+    assert found == {name: (True, []) for name in names}
 
 
 def test_the_suite_has_many_kinds_and_says_where_each_was_seen() -> None:

@@ -30,6 +30,7 @@ LIMITS = tuple(
 )
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 RECURSION = sys.getrecursionlimit()
+VENDORED = os.path.join("setuptools", "_vendor")  # added as setuptools is imported, by torch's compiler for one
 TOOLS = 6  # that sys.monitoring has room for
 SUBNORMAL = 5e-310  # half of it is 0 if denormal numbers are flushed
 _entered: list[Any] = []  # contexts that were entered to undo a variant's; to forget one would leave it
@@ -98,6 +99,14 @@ def _free_tools(known: list[str | None]) -> None:
             sys.monitoring.free_tool_id(number)  # type: ignore[attr-defined]
 
 
+def _path() -> list[str]:
+    return [entry for entry in sys.path if not entry.endswith(VENDORED)]
+
+
+def _set_path(path: list[str]) -> None:
+    sys.path[:] = [*path, *(entry for entry in sys.path if entry.endswith(VENDORED))]
+
+
 def _timers() -> list[bool]:
     return [signal.getitimer(kind) != (0.0, 0.0) for kind in TIMERS]
 
@@ -159,7 +168,7 @@ SLOW_SETTINGS: dict[str, Setting] = {
         lambda callbacks: gc.callbacks.__setitem__(slice(None), callbacks),
     ),
     "the locale": (partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),
-    "sys.path": (lambda: list(sys.path), lambda path: sys.path.__setitem__(slice(None), path)),
+    "sys.path": (_path, _set_path),
     "sys.stdin": _attribute(sys, "stdin"),
     "sys.stdout": _attribute(sys, "stdout"),
     "sys.stderr": _attribute(sys, "stderr"),
