@@ -252,6 +252,14 @@ def test_what_is_done_to_see_is_not_seen() -> None:
     assert names == Counter(["linear"] * 2 + ["pow", "mean", "add", "rsqrt", "softmax"] + ["mul"] * 3 + ["add"])
 
 
+def test_functions_are_seen_where_torch_has_a_default_device() -> None:
+    """Which is a mode between as well."""
+    model = model_zoo.Block(8)
+    with torch.device("cpu"), watched(model, torch.float32) as seen:
+        model(torch.randn(2, 8))
+    assert "torch.softmax" in [called.function for called in seen.calls]
+
+
 def test_what_a_model_repeats_is_a_layer_and_covers_its_parts(tmp_path: Path) -> None:
     spots = of_net(tmp_path)
     assert [group.first.function for group in spots.layers] == ["model_zoo.Block"]

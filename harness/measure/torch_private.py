@@ -154,6 +154,12 @@ def function_modes() -> int:
     return len(_called(FUNCTION_MODES) or ())
 
 
+def is_function_mode(mode: Any) -> bool:
+    """Whether a mode is one of these; True if torch does not say."""
+    active = _called(FUNCTION_MODES)
+    return active is None or mode in active
+
+
 def dispatch_modes() -> int:
     """How many modes that intercept torch's dispatch are active; 0 if torch does not say."""
     return len(_called(DISPATCH_MODES) or ())

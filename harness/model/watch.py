@@ -81,8 +81,10 @@ def watched(model: nn.Module, dtype: torch.dtype) -> Iterator[Seen]:
 
     Functions are not seen if a part of the model is compiled: what stands in between would have it compile once more.
     """
-    watcher = _Watcher(model, dtype, functions=not any(map(is_compiled, model.modules())))
-    with _hooked(model, watcher.entered, watcher.left), watcher.between():
+    functions = not any(map(is_compiled, model.modules()))
+    watcher = _Watcher(model, dtype, functions)
+    between: AbstractContextManager[Any] = watcher if functions else nullcontext()
+    with _hooked(model, watcher.entered, watcher.left), between:
         yield watcher.seen
 
 
@@ -101,12 +103,13 @@ class _Watcher(TorchFunctionMode):
         self._watching = False  # what is done to see is not seen
         self._configs: dict[int, str] = {}
 
-    def between(self) -> AbstractContextManager[Any]:
-        """Sees functions within, if it shall, and if nothing else has set it aside already.
+    def _between(self) -> AbstractContextManager[Any]:
+        """Sees functions within, unless it does already, or shall not.
 
-        What torch calls back from a function of its own is not seen else, as what a checkpoint computes again is.
+        Torch sets it aside while it is in a function of its own, and calls modules from there, as a checkpoint's.
         """
-        return self if self._functions and not torch_private.function_modes() else nullcontext()
+        seeing = not self._functions or torch_private.is_function_mode(self)
+        return nullcontext() if seeing else self
 
     def entered(self, path: str, module: nn.Module) -> Callable[..., None]:
         self._configs[id(module)] = _config(module)
@@ -119,7 +122,7 @@ class _Watcher(TorchFunctionMode):
             position = self._add(MODULE, name_of(type(module)), path, given, self._configs[id(module)])
             around = ExitStack()
             around.enter_context(span(f"{MODULE_SPAN}{position}"))
-            around.enter_context(self.between())
+            around.enter_context(self._between())
             self._stack.append((position, around, _versions(args, kwargs)))
             self._watching = False
 
