@@ -2,9 +2,10 @@
 
 What a replacement saves is, summed over its groups, count × (time as it is − time replaced). The times are those of the
 group's case, where it runs alone; if a group's shapes differ, the count is that of calls of the case's shape that take
-as long as all of them. Errors of separate measurements add up as the root of their squares. Within the model a call may
-take longer than alone, since what it reads has left the caches: how much is seen in its operators' own time, in the
-step's profile over the case's, and the interval reaches from the one to the other.
+as long as all of them. A ratio's error is that of its interval and, as nothing smaller is claimed of it, the noise floor
+of its case. Errors of separate measurements add up as the root of their squares. Within the model a call may take
+longer than alone, since what it reads has left the caches: how much is seen in its operators' own time, in the step's
+profile over the case's, and the interval reaches from the one to the other.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ def saving(group: Group, comparison: Comparison, base: str, replaced: str) -> Sa
         return group.like_first * seconds * (1 - 1 / speedup)
 
     value = saved(latency.value, ratio.value)
+    floor = 1 + (comparison.host_clock.noise_floor or 0.0)
     by_latency = [saved(bound, ratio.value) - value for bound in (latency.low, latency.high)]
     by_ratio = [saved(latency.value, bound) - value for bound in (ratio.low, ratio.high)]
-    down, up = math.hypot(min(by_latency), min(by_ratio)), math.hypot(max(by_latency), max(by_ratio))
+    by_noise = [saved(latency.value, bound) - value for bound in (ratio.value / floor, ratio.value * floor)]
+    down, up = (math.hypot(*map(worst, (by_latency, by_ratio, by_noise))) for worst in (min, max))
     return Saving(Interval(value, value - down, value + up), context(group, comparison, base))
 
 
