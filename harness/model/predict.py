@@ -2,8 +2,8 @@
 
 What a replacement saves is, summed over its groups, count × (time as it is − time replaced). The times are those of the
 group's case, where it runs alone; if a group's shapes differ, the count is that of calls of the case's shape that take
-as long as all of them. A ratio's error is that of its interval and, as nothing smaller is claimed of it, the noise floor
-of its case. Errors of separate measurements add up as the root of their squares. Within the model a call may take
+as long as all of them. A ratio's error is that of its interval and, as nothing smaller is claimed of it, the noise
+floor of its case. Errors of separate measurements add up as the root of their squares. Within the model a call may take
 longer than alone, since what it reads has left the caches: how much is seen in its operators' own time, in the step's
 profile over the case's, and the interval reaches from the one to the other.
 """
