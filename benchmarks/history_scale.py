@@ -27,20 +27,18 @@ import synthetic_runs
 from harness.history import history, page, table
 from harness.history.history import Settings
 
+ADDED = 5  # runs that are added one by one
+STORE = "store.sqlite"
+COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}  # as an installed program is, whatever the environment says
+
 
 def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:
-    """Writes results, reads them, beside pandas a sample of them, adds a run of all cases, and makes the page."""
+    """Writes results, reads them, beside pandas a sample of them, and adds runs of all cases."""
     rng = np.random.default_rng(0)
     heads = {case: head(case) for case in range(cases)}
     size = sum(write_run(folder / "runs", number, heads, rng) for number in range(runs))
     progress(f"{runs * cases:,} results of {size / 2**20:,.0f} MiB are written")
-    store = folder / "store.sqlite"
-    first = command(folder, store)
-    write_run(folder / "runs", runs, heads, rng)
-    added = command(folder, store)
-    again = command(folder, store)
-    write_run(folder / "runs", runs + 1, heads, rng)
-    whole = program(folder, store)
+    first = command(folder)
     files = list((folder / "runs").rglob("results.json"))
     sample = random.Random(0).sample(files, min(len(files), 2000))
     pandas, pandas_cpu = (seconds / len(sample) * len(files) for seconds in of_pandas(sample))
@@ -51,15 +49,33 @@ def scale(runs: int, cases: int, folder: Path) -> dict[str, Any]:
         "pandas, s (of a sample, scaled up)": pandas,
         "first reading / pandas": first["read"] / pandas,
         "the same in processor time": first["processor"] / pandas_cpu,
-        "an added run of all cases, s (reading it, and the others from the store)": added["read"],
+        "series.csv for the first time, s": first["table"],
+        **added(cases, folder),
+    }
+
+
+def added(cases: int, folder: Path) -> dict[str, Any]:
+    """Adds runs of all cases to those in a folder, one by one, and makes the page after each."""
+    heads = {case: head(case) for case in range(cases)}
+    number = len(list((folder / "runs").iterdir()))
+    rng = np.random.default_rng(number)
+    write_run(folder / "runs", number, heads, rng)
+    steps = command(folder)
+    again = command(folder)
+    whole = []
+    for turn in range(1, ADDED + 1):
+        write_run(folder / "runs", number + turn, heads, rng)
+        whole.append(program(folder))
+    return {
+        "an added run of all cases, s (reading it, and the others from the store)": steps["read"],
         "of that without any new, s": again["read"],
-        "added alone, s": added["read"] - again["read"],
-        "the whole command with another added run, s": whole,
-        "series and changes, s": again["analyse"],
-        "series.csv, s": again["table"],
-        "page, s": again["page"],
-        "page, MiB": again["bytes"] / 2**20,
-        "store, MiB": store.stat().st_size / 2**20,
+        "series and changes, s": steps["analyse"],
+        "series.csv, s": steps["table"],
+        "page, s": steps["page"],
+        "page, MiB": steps["bytes"] / 2**20,
+        "store, MiB": (folder / STORE).stat().st_size / 2**20,
+        "the whole command with an added run, s": whole,
+        "the median of these": float(np.median(whole)),
     }
 
 
@@ -95,33 +111,33 @@ def write_run(folder: Path, number: int, heads: dict[int, tuple[str, list[str]]]
     return size
 
 
-def command(folder: Path, store: Path) -> dict[str, float]:
-    """The steps of `python -m harness.history` in a fresh process, in seconds."""
-    line = [sys.executable, __file__, "timed", str(folder), str(store)]
-    done = subprocess.run(line, env=environment(), capture_output=True, text=True, check=True)
+def command(folder: Path) -> dict[str, float]:
+    """The steps of `python -m harness.history` in a fresh process, one after the other, in seconds."""
+    line = [sys.executable, __file__, "timed", str(folder)]
+    done = subprocess.run(line, env=environment(**COMPILED), capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def program(folder: Path, store: Path) -> float:
+def program(folder: Path) -> float:
     """Seconds of the program itself, from its start to its end."""
     line = [sys.executable, "-m", "harness.history", str(folder / "runs")]
+    written = ["--out", str(folder / "out"), "--store", str(folder / STORE)]
     start = time.perf_counter()
-    written = ["--out", str(folder / "out"), "--store", str(store)]
-    subprocess.run([*line, *written], env=environment(), capture_output=True, check=True)
+    subprocess.run([*line, *written], env=environment(**COMPILED), capture_output=True, check=True)
     return time.perf_counter() - start
 
 
-def timed(folder: Path, store: Path) -> None:
+def timed(folder: Path) -> None:
     """Prints the seconds of each step."""
     gc.disable()  # as the program does
-    settings = Settings(store, THRESHOLD, 0.99)
+    settings = Settings(folder / STORE, THRESHOLD, 0.99)
     clock = [time.perf_counter()]
     runs, told, new = history.read([folder / "runs"], None, settings)
     clock.append(time.perf_counter())
     processor = sum(os.times()[:4])  # of this process, and of those that helped it
     made = history.of_runs(runs, told, new, settings)
     clock.append(time.perf_counter())
-    table.write(folder / "out", made.groups, made.changes, store)
+    table.write(folder / "out", made.groups, made.changes, settings.store)
     clock.append(time.perf_counter())
     page.write(folder / "out", made, THRESHOLD, 30, None)
     clock.append(time.perf_counter())
@@ -142,14 +158,18 @@ def of_pandas(files: Sequence[Path]) -> tuple[float, float]:
 
 def main() -> None:
     if sys.argv[1:2] == ["timed"]:
-        timed(*map(Path, sys.argv[2:]))
+        timed(Path(sys.argv[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000, help="runs that are written (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=50, help="cases of each (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="where they are written, and kept")
+    parser.add_argument("--added", action="store_true", help="add runs to those that a folder has, and no more")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
     args = parser.parse_args()
+    if args.added:
+        report(added(args.cases, args.folder), args.json)
+        return
     with tempfile.TemporaryDirectory() as temporary:
         report(scale(args.runs, args.cases, args.folder or Path(temporary)), args.json)
 

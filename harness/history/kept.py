@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,11 @@ def write(path: Path, portions: Iterable[Portion], before: Kept) -> Kept:
             ends.append(ends[-1] + (last - first if last else file.buffer.write(make().encode())))
             keys.append(each)
         _copy(old, copied, file.buffer)
-    return Kept(state(path.stat()), b"".join(keys), np.array(ends[1:], "<i8"))
+        written = os.fstat(file.fileno()).st_ino
+    seen = path.stat()
+    if seen.st_ino != written:  # another process was faster
+        return Kept()
+    return Kept(state(seen), b"".join(keys), np.array(ends[1:], "<i8"))
 
 
 def _copy(old: mmap.mmap | bytes, part: slice, file: BinaryIO) -> None:

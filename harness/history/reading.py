@@ -60,9 +60,8 @@ def _read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
         listings = {path: Listing(path, store.listing(path), helpers) for path in dict.fromkeys(paths)}
         several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
         new = sum(_number(sources, store, problems, helpers) for sources in several)
-    for path, listing in listings.items():
-        if listing.changed:
-            store.keep_listing(path, listing.known)
+    if changed := {path: listing.known for path, listing in listings.items() if listing.changed}:
+        store.keep_listings(changed)
     _overlap(several)
     told = store.problems()
     for sources in several:

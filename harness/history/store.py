@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ TABLES = {
     "portions": "first INTEGER PRIMARY KEY, keys BLOB, runs BLOB, results BLOB, problems TEXT",
     "texts": "number INTEGER PRIMARY KEY, text TEXT",
     "setups": "number INTEGER PRIMARY KEY, text TEXT",
-    "listings": "path BLOB PRIMARY KEY, folders BLOB, states BLOB, files BLOB, found BLOB",
+    "listings": "path BLOB PRIMARY KEY, folders BLOB, files BLOB, states BLOB, found BLOB",
     "written": "path BLOB PRIMARY KEY, state INTEGER, keys BLOB, ends BLOB",
 }
 
@@ -65,7 +65,7 @@ class Store:
 
     def numbers(self) -> dict[bytes, int]:
         """The number of each content, by its key."""
-        keys = self._joined("keys")
+        keys = self._whole("keys")
         return {keys[start : start + KEY]: number for number, start in enumerate(range(0, len(keys), KEY))}
 
     def keep(self, looked: Mapping[bytes, Plain | str]) -> dict[bytes, int]:
@@ -94,7 +94,7 @@ class Store:
     def columns(self) -> Columns:
         """The runs of all contents, by number; contents without one have the setup NONE."""
         texts, setups = self._texts("texts").texts, self._texts("setups").texts
-        columns = np.frombuffer(self._joined("runs"), RUN), np.frombuffer(self._joined("results"), RESULT)
+        columns = np.frombuffer(self._whole("runs"), RUN), np.frombuffer(self._whole("results"), RESULT)
         return Columns([Setup.of(plain) for plain in json.loads(f"[{','.join(setups)}]")], texts, *columns)
 
     def problems(self) -> dict[int, str]:
@@ -104,17 +104,20 @@ class Store:
 
     def listing(self, path: Path) -> Known:
         """What was known of the files that a path names, or has below it."""
-        wanted = "SELECT folders, states, files, found FROM listings WHERE path = ?"
+        wanted = "SELECT folders, files, states, found FROM listings WHERE path = ?"
         row = self.database.execute(wanted, [_absolute(path)]).fetchone()
         if row is None:
             return Known()
-        states, found = np.frombuffer(row[1], "<i8"), np.frombuffer(row[3], FILE)
-        return Known(_split(row[0], len(states)), states, _split(row[2], len(found)), found)
+        states, found = np.frombuffer(row[2], "<i8"), np.frombuffer(row[3], FILE)
+        return Known(_split(row[0], len(states)), states, _split(row[1], len(found)), found)
 
-    def keep_listing(self, path: Path, known: Known) -> None:
-        """Keeps what is known of them now."""
-        folders, files = (os.fsencode("\0".join(names)) for names in (known.folders, known.files))
-        self._keep_path("listings", path, folders, known.states.tobytes(), files, known.found.tobytes())
+    def keep_listings(self, listings: Mapping[Path, Known]) -> None:
+        """Keeps what is known of them now, of several paths."""
+        rows = {
+            path: (*map(_joined, (known.folders, known.files)), known.states.tobytes(), known.found.tobytes())
+            for path, known in listings.items()
+        }
+        self._keep_paths("listings", rows)
 
     def written(self, path: Path) -> Kept:
         """The portions that a file was written of."""
@@ -125,16 +128,17 @@ class Store:
 
     def keep_written(self, path: Path, kept: Kept) -> None:
         """Keeps those that it was written of now."""
-        self._keep_path("written", path, kept.state, kept.keys, kept.ends.tobytes())
+        self._keep_paths("written", {path: (kept.state, kept.keys, kept.ends.tobytes())})
 
-    def _keep_path(self, table: str, path: Path, *values: object) -> None:
-        """Keeps what is known of a path, in place of what was, and nothing of paths that are gone."""
+    def _keep_paths(self, table: str, rows: Mapping[Path, tuple]) -> None:
+        """Keeps what is known of paths, in place of what was, and nothing of paths that are gone."""
         with self._writing():
-            paths = self.database.execute(f"SELECT path FROM {table}").fetchall()
-            gone = [[known] for (known,) in paths if not os.path.lexists(known)]
+            known = self.database.execute(f"SELECT path FROM {table}").fetchall()
+            gone = [path for path in known if not os.path.lexists(path[0])]
             self.database.executemany(f"DELETE FROM {table} WHERE path = ?", gone)
-            row = _absolute(path), *values
-            self.database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+            for path, row in rows.items():
+                places = ", ".join("?" * (1 + len(row)))
+                self.database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", (_absolute(path), *row))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -153,7 +157,7 @@ class Store:
     def _made_by(self) -> int:
         return self.database.execute("PRAGMA user_version").fetchone()[0]
 
-    def _joined(self, column: str) -> bytes:
+    def _whole(self, column: str) -> bytes:
         return b"".join(value for (value,) in self.database.execute(f"SELECT {column} FROM portions ORDER BY first"))
 
     def _texts(self, table: str) -> Texts:
@@ -170,6 +174,10 @@ def _code() -> int:
 
 def _absolute(path: Path) -> bytes:
     return os.fsencode(os.path.abspath(path))
+
+
+def _joined(names: Sequence[str]) -> bytes:
+    return os.fsencode("\0".join(names))
 
 
 def _split(names: bytes, count: int) -> list[str]:
