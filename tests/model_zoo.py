@@ -200,6 +200,21 @@ def cast() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Cast(), (torch.randn(4, 16),)
 
 
+class Prepared(nn.Module):
+    """What it does first takes no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mix(torch.softmax(x, -1))
+
+
+def prepared() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Prepared(), (torch.randn(64, 16),)
+
+
 class Mixed(nn.Module):
     """A norm in float32 within bfloat16."""
 

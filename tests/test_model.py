@@ -197,6 +197,15 @@ def test_what_runs_under_autocast_is_measured_in_its_dtype(tmp_path: Path, caplo
     assert ran.status == 0, caplog.text
 
 
+def test_what_takes_no_gradient_in_a_training_step_is_measured_forward(tmp_path: Path) -> None:
+    ran = model("model_zoo.prepared", "variants=[as_is]", "mode=forward_backward", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    modes = {name: strict_json(folder_of(ran) / "cases" / name / "results.json")["case"]["mode"]
+             for name in ("softmax_64x16", "Linear_64x16", "whole")}  # fmt: skip
+    assert modes == {"softmax_64x16": "forward", "Linear_64x16": "forward_backward", "whole": "forward_backward"}
+    assert "mode=forward " in (folder_of(ran) / "cases" / "op" / "softmax_64x16.yaml").read_text()
+
+
 @pytest.mark.slow
 def test_what_does_not_fit_in_float64_is_checked_layer_by_layer(tmp_path: Path) -> None:
     """On a machine that says to every process that it has no memory left."""

@@ -73,7 +73,9 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     times = f", {group.count} times a step" if group.count > 1 else ""
     times += f" with {group.shapes} shapes, of which this is one of the most frequent" if group.shapes > 1 else ""
     try:
-        comparison = run(analysis, operation, f"{short(group.first.function)}{times}, in {group.where}", group.name)
+        what = f"{short(group.first.function)}{times}, in {group.where}"
+        mode = asked.plain["mode"] if group.first.differentiable else "forward"
+        comparison = run(analysis, operation, what, group.name, mode)
         decided = {name for each in replacements for name in (each.name, f"{each.name}_{whole.COMPILED}")}
         warn_of_faults(analysis, comparison, set(comparison.entries) - decided)
     except (UsageError, CaseError) as error:
@@ -83,12 +85,12 @@ def _measure_group(analysis: Analysis, group: Group) -> Measured:
     return Measured(group, comparison)
 
 
-def run(analysis: Analysis, operation: Mapping[str, Any], what: str, name: str) -> Comparison:
+def run(analysis: Analysis, operation: Mapping[str, Any], what: str, name: str, mode: str) -> Comparison:
     """Measures one case as `python -m harness` does; its results are in cases/NAME, and its YAML file, if it has one.
 
     `what` says there what it is.
     """
-    asked = analysis.asked
+    asked = replace(analysis.asked, plain={**analysis.asked.plain, "mode": mode})
     command = _case_command(asked, name)
     cases.write(asked.folder, name, operation, what, command)
     folder = asked.folder / cases.FOLDER / name

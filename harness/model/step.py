@@ -43,6 +43,7 @@ class Call:
     device_us: float | None = None  # the self device time of operators
     operators: int = 0  # outermost ones
     writes: bool = False  # into tensors that it is given
+    differentiable: bool = False  # what it returns takes a gradient
     known: tuple[str, ...] = ()  # operations of the library that compute the same
 
 

@@ -69,7 +69,8 @@ def _whole(
         variants[name] = {**as_it_is, "args": args, **compiled}
     name = WHOLE if base == AS_IS else f"{WHOLE}_{base}"
     try:
-        comparison = run(analysis, asked.model.operation(variants), f"The whole model, {base}", name)
+        whole = asked.model.operation(variants)
+        comparison = run(analysis, whole, f"The whole model, {base}", name, asked.plain["mode"])
         warn_of_faults(analysis, comparison, {base})
     except (UsageError, CaseError) as error:
         analysis.warn("the whole model", f"could not be measured: {error}")

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.profiler import record_function
 
 from harness.measure import torch_private
+from harness.measure.trees import flatten
 from harness.model.signature import likeness, signature, with_values
 from harness.model.step import FUNCTION, MODULE, Call
 from harness.model.times import FUNCTION_SPAN, MODULE_SPAN, WATCHING
@@ -132,7 +133,7 @@ class _Watcher(TorchFunctionMode):
         self._watching = True
         position, around, versions = self._stack.pop()
         around.close()
-        self._look(position, versions)
+        self._look(position, versions, output)
         self._watching = False
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -146,13 +147,16 @@ class _Watcher(TorchFunctionMode):
         versions = _versions(args, kwargs)
         with span(f"{FUNCTION_SPAN}{position}"):
             output = function(*args, **kwargs)
-        self._look(position, versions)
+        self._look(position, versions, output)
         return output
 
-    def _look(self, position: int, versions: Versions) -> None:
-        """Notes whether a call wrote into what it was given."""
-        if any(torch_private.version(tensor) != version for tensor, version in versions):
-            self.seen.calls[position] = replace(self.seen.calls[position], writes=True)
+    def _look(self, position: int, versions: Versions, output: Any) -> None:
+        """Notes whether a call wrote into what it was given, and whether what it returned takes a gradient."""
+        writes = any(torch_private.version(tensor) != version for tensor, version in versions)
+        differentiable = any(isinstance(value, torch.Tensor) and value.requires_grad for value in flatten(output))
+        if writes or differentiable:
+            call = self.seen.calls[position]
+            self.seen.calls[position] = replace(call, writes=writes, differentiable=differentiable)
 
     def _add(self, kind: str, function: str, path: str, given: dict[str, Any], config: str) -> int:
         parent = self._stack[-1][0] if self._stack else -1
