@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from harness.execution.messages import Tampered, TimedAlone
 from harness.measure.kinds import TIMER
 
-TRIES_S = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # until one agrees: on a busy machine messages wait
-LONGER = 1.3  # beside the calls there are messages, the yardstick and the change of turns: a tenth of the first
+TRIES_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)  # until one agrees: on a busy machine messages wait
+LONGER = 1.18  # beside the calls there are the yardstick, 0.08 of them, and messages, a millisecond or two
 
 
 Tries = Iterable[tuple[float, TimedAlone]]  # seconds from asking to the answer
