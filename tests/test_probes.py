@@ -16,7 +16,10 @@ from without_constants import LEFT_OUT
 from harness.configuration import compose
 from harness.configuration.errors import UsageError
 from harness.configuration.folders import options
+from harness.execution.trying import _rounding
 from harness.measure import trials
+from harness.measure.correctness import Verdict
+from harness.measure.observations import Error
 from harness.results.measurement import Measurement
 
 OPS = [name for name in options("op", []) if "/" not in name]
@@ -95,6 +98,13 @@ def refuses_single_row(x: Any, weight: Any) -> Any:
     if len(x) == 1:
         raise NotImplementedError("one row")
     return torch.rms_norm(x, weight.shape, weight, 1e-6)
+
+
+@pytest.mark.parametrize(("baseline", "allowed"), [(0.2, 1.0), (0.9, 1.8), (1.3, 2.6), (3.5, 1.0), (None, 1.0)])
+def test_on_extreme_inputs_the_baseline_shows_what_rounding_does(baseline: float | None, allowed: float) -> None:
+    """A baseline that is much too far off shows nothing."""
+    error = None if baseline is None else Error(0.0, 0.0, 0.0, baseline)
+    assert _rounding(Verdict(None, error)) == allowed
 
 
 def test_sizes_near_those_asked_for() -> None:
