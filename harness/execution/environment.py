@@ -87,3 +87,23 @@ def of_process(device: Device) -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(shown)},
     }
+
+
+def importable() -> dict[str, str]:
+    """PYTHONPATH with the folder of this package: a server of processes does not inherit sys.path."""
+    here = str(Path(__file__).parents[2])
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
+
+
+@contextlib.contextmanager
+def environ(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """A context in which these variables are set, or unset."""
+    before = dict(os.environ)
+    after = applied(variables, before)
+    try:
+        os.environ.clear()
+        os.environ.update(after)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

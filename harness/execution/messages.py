@@ -6,13 +6,12 @@ as its content is known, and holds plain values only. `variant` is the row that 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any
 
 from harness.measure.kinds import EXIT
-from harness.measure.observations import CompileCost, Finding, Profile, Timeline, from_plain
+from harness.measure.observations import CompileCost, Finding, Profile, Timeline
 
 
 @dataclass(frozen=True)
@@ -291,17 +290,3 @@ Message = (
 Send = Callable[[Message], None]
 Receive = Callable[[], Message]
 SetTurn = Callable[[str | None], None]  # says whose code runs now, to be read even if the process dies
-
-_KINDS = {kind.__name__: kind for kind in get_args(Message)}
-
-
-def to_json(message: Message) -> bytes:
-    """A message as one line of JSON."""
-    return json.dumps([type(message).__name__, asdict(message)]).encode()
-
-
-def from_json(line: bytes) -> Message:
-    """The inverse of `to_json`."""
-    name, plain = json.loads(line)
-    message: Message = from_plain(_KINDS[name], plain)
-    return message

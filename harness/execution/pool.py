@@ -15,25 +15,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.devices.cpu import cores
-from harness.execution import memory, parent_clock
-from harness.execution.messages import (
-    Alone,
-    Done,
-    Explained,
-    Finish,
-    Measure,
-    Measured,
-    Message,
-    Ready,
-    Samples,
-    Tampered,
-    TimedAlone,
-)
+from harness.execution import memory, messages, parent_clock
+from harness.execution.messages import Done, Measured, Message, Ready, Samples, TimedAlone
 from harness.execution.process import PATIENCE_S, Process
 from harness.measure.kinds import TAMPERING
 
 SLICE_S = 0.05  # of a set of processes: each has its share
-SAMPLED = Tampered((), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING)
+SAMPLED = messages.Tampered(
+    (), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING
+)
 FEW = 3  # processes of an environment, in which clocks are compared, or contents tried that are new
 RANDOM = secrets.SystemRandom()
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
@@ -210,7 +200,7 @@ class Pool:
             if member not in self._members:  # it has died meanwhile
                 continue
             tried = member.place.full_pass or member in fresh
-            member.process.tell(Finish(secrets.randbits(62), tried, self._explained))
+            member.process.tell(messages.Finish(secrets.randbits(62), tried, self._explained))
             if isinstance(self._read(member, Done), Done):
                 self._finished[member.place.side] += 1
                 self._remove(member)
@@ -246,7 +236,7 @@ class Pool:
             if member not in self._members:
                 return
             since = time.monotonic()
-            member.process.tell(Alone(name, seconds))
+            member.process.tell(messages.Alone(name, seconds))
             told = self._read(member, TimedAlone)
             elapsed = time.monotonic() - since
             if not isinstance(told, TimedAlone) or not isinstance(self._read(member, Measured), Measured):
@@ -257,7 +247,7 @@ class Pool:
         left = max(share * member.share - member.seconds, 0.0)
         seconds = left if len(self._members) == 1 else min(left, SLICE_S * member.share)
         self._slices += 1
-        member.process.tell(Measure(seconds, left_out))
+        member.process.tell(messages.Measure(seconds, left_out))
         measured = self._read(member, Measured, samples=1)
         if isinstance(measured, Measured):
             # without a round there is nothing left to time
@@ -278,7 +268,7 @@ class Pool:
         for message in member.process.messages(until):
             if isinstance(message, Samples):
                 sampled.append(message)
-            elif isinstance(message, Explained):
+            elif isinstance(message, messages.Explained):
                 self._explained = message.seconds
             else:
                 self._take(member.place, self._slices, message)

@@ -30,9 +30,10 @@ from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
 from harness.execution import fork_server, interpreter, token
-from harness.execution.environment import applied, worker_environment
+from harness.execution.encoding import from_json, to_json
+from harness.execution.environment import environ, importable, worker_environment
 from harness.execution.frames import Frames
-from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage, from_json, to_json
+from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage
 from harness.measure.kinds import TAMPERING, TIME
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
@@ -72,7 +73,7 @@ class Process:
         self._names = list(names)
         self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
-        environment = {**_importable(), **worker_environment(worker.env, devices)}
+        environment = {**importable(), **worker_environment(worker.env, devices)}
         self._token = token.new()
         arguments = target, self._token + cloudpickle.dumps(task), self._names, str(log)
         self._process: Any
@@ -143,7 +144,7 @@ def _forked(
     method: str, environment: Environment, preload: Sequence[str], target: str, task: bytes, names: list[str], log: str
 ) -> Started:
     """A process of this interpreter, forked from the server of its environment or else spawned."""
-    with _environment(environment), _hidden_main(), contextlib.ExitStack() as server:
+    with environ(environment), _hidden_main(), contextlib.ExitStack() as server:
         if method == "forkserver" and not fork_server.ensure(environment, preload):
             method = "spawn"
         if method == "forkserver":
@@ -163,7 +164,7 @@ def _interpreted(
     python: str, environment: Environment, preload: Sequence[str], target: str, task: bytes, names: list[str], log: str
 ) -> Started:
     """A process of another interpreter."""
-    with _environment(environment):
+    with environ(environment):
         server = interpreter.server(python, preload, log)
     process = interpreter.Forked(server, task, target=target, names=names, log=log)
     return process, process.connection, process.turn
@@ -263,8 +264,8 @@ def start_servers(
     interpreter.keep(sum(python is not None for _, python in environments))
     log.parent.mkdir(parents=True, exist_ok=True)
     for worker, python in environments:
-        environment = {**_importable(), **worker_environment(worker.env, devices)}
-        with _environment(environment), _hidden_main():
+        environment = {**importable(), **worker_environment(worker.env, devices)}
+        with environ(environment), _hidden_main():
             if python is None:
                 fork_server.ensure(environment, preload)
             else:
@@ -275,25 +276,6 @@ def start_method(devices: Sequence[Device]) -> str:
     """How a process starts that may measure on any of `devices`: by a fork server if all of them permit it."""
     spawned = any(device.start_method == "spawn" for device in devices)
     return "spawn" if spawned or not hasattr(os, "fork") else "forkserver"
-
-
-def _importable() -> dict[str, str]:
-    """PYTHONPATH with the folder of this package: the server does not inherit sys.path."""
-    here = str(Path(__file__).parents[2])
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    before = dict(os.environ)
-    after = applied(variables, before)
-    try:
-        os.environ.clear()
-        os.environ.update(after)
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @contextlib.contextmanager

@@ -113,34 +113,32 @@ class _Worker:
 
     def finish(self, message: Finish) -> None:
         """Profiles the variants, and checks them once more, on contents of a seed that none of them knew before."""
-        hidden_seed = message.hidden_seed
         self.call_seconds |= self.slices.end()
         self._send_compiles()
         self._put_back("a variant, while it was timed,")
         if message.fresh:
             fresh = FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send)
-            fresh.run(self._ranked(), hidden_seed, message.explained)
+            fresh.run(self._ranked(), message.hidden_seed, message.explained)
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
             slow = {name for name, seconds in self.call_seconds.items() if seconds >= PROFILE_S}
             for name in self._standing():
                 with self._step(name, CHECK):
-                    self.checking.again(self.subjects[name], hidden_seed)
+                    self.checking.again(self.subjects[name], message.hidden_seed)
                     if name not in slow:
                         self.checking.on_device(self.subjects[name])
-            self.checking.compare_kept(hidden_seed)
+            self.checking.compare_kept(message.hidden_seed)
             self.send(Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
-            self._try(slow, hidden_seed)
+            self._try(slow, message.hidden_seed)
         self.turns.close()
 
     def _watch_operation(self) -> None:
         """Watches what all variants are measured by: it is imported before any module of theirs."""
         operation, baseline = self.operation, self.case.baseline
         functions = {"op.inputs": operation.inputs, "op.reference": operation.right, "op.work": operation.work}
-        if not baseline.unmet(self.device.name):
-            functions[baseline.key] = baseline.fn
+        functions[baseline.key] = None if baseline.unmet(self.device.name) else baseline.fn
         for key, function in functions.items():
             with self.turns.key(key), contextlib.suppress(UsageError):  # which is told where it is called
                 if function is not None:
@@ -170,8 +168,7 @@ class _Worker:
 
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
         """Restores global state after code of the operation's author; warns of its changes and those in `before`."""
-        changed = [*before, *self.turns.state.restore_all()]
-        if changed:
+        if changed := [*before, *self.turns.state.restore_all()]:
             self.send(Warnings([f"{key} {left_changed(changed)}"]))
 
     @contextlib.contextmanager
@@ -256,8 +253,7 @@ class _Worker:
 
     def _try(self, slow: Set[str], hidden_seed: int) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
-        inputs = self.data.inputs(self.case.seed)
-        trying = Trying(self.case, self.device, inputs, hidden_seed, self.turns, self.send)
+        trying = Trying(self.case, self.device, self.data.inputs(self.case.seed), hidden_seed, self.turns, self.send)
         for name in self._standing():
             if self.checking.comparable(name) and name not in slow:
                 with self._step(name, CHECK):

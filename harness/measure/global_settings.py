@@ -116,11 +116,15 @@ def _stop_timers(_: list[bool]) -> None:
         signal.setitimer(kind, 0)
 
 
+def _modes(kind: str) -> Setting:
+    return partial(torch_private.modes, kind), partial(torch_private.leave_modes, kind)
+
+
 # Looked at after each turn of a variant: others would be timed under them
 SETTINGS: dict[str, Setting] = {
     "the default device": (torch.get_default_device, _set_default_device),
-    "modes over torch's functions": (torch_private.function_modes, torch_private.leave_function_modes),
-    "modes over torch's dispatch": (torch_private.dispatch_modes, torch_private.leave_dispatch_modes),
+    "modes over torch's functions": _modes(torch_private.FUNCTION_MODES),
+    "modes over torch's dispatch": _modes(torch_private.DISPATCH_MODES),
     "inference mode": (torch.is_inference_mode_enabled, _set_inference_mode),
     "the number of threads": (torch.get_num_threads, torch.set_num_threads),
     "the default dtype": (torch.get_default_dtype, torch.set_default_dtype),

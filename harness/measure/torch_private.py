@@ -12,7 +12,7 @@ import gc
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Texts in profiles and graphs: without them operators are counted and named less well
@@ -149,30 +149,26 @@ def configurations() -> dict[str, Any]:
     return {name: module for name, module in loaded.items() if hasattr(module, "get_config_copy")}
 
 
-def function_modes() -> int:
-    """How many modes that intercept torch's functions are active; 0 if torch does not say."""
-    return len(_called(FUNCTION_MODES) or ())
+def modes(kind: str) -> int:
+    """How many modes are active that intercept torch's functions, or its dispatch; 0 if torch does not say."""
+    return len(_called(kind) or ())
 
 
 def is_function_mode(mode: Any) -> bool:
-    """Whether a mode is one of these; True if torch does not say."""
+    """Whether a mode is one over torch's functions; True if torch does not say."""
     active = _called(FUNCTION_MODES)
     return active is None or mode in active
 
 
-def dispatch_modes() -> int:
-    """How many modes that intercept torch's dispatch are active; 0 if torch does not say."""
-    return len(_called(DISPATCH_MODES) or ())
-
-
-def leave_function_modes(depth: int) -> None:
+def leave_modes(kind: str, depth: int) -> None:
     """Ends all but the first `depth` of them."""
-    _pop(POP_FUNCTION_MODE, function_modes, FUNCTION_MODES, depth)
-
-
-def leave_dispatch_modes(depth: int) -> None:
-    """Ends all but the first `depth` of them."""
-    _pop(POP_DISPATCH_MODE, dispatch_modes, DISPATCH_MODES, depth)
+    while (before := modes(kind)) > depth:
+        with contextlib.suppress(Exception):  # its own end takes its hooks along
+            _called(kind)[-1].__exit__(None, None, None)
+        if modes(kind) == before:
+            _called(POP_FUNCTION_MODE if kind == FUNCTION_MODES else POP_DISPATCH_MODE)
+        if modes(kind) == before:  # there is no way to end it
+            return
 
 
 def module_hooks() -> tuple[dict[int, Any], ...]:
@@ -275,18 +271,6 @@ def start_compiler() -> None:
 def _exists(name: str) -> bool:
     owner, _, part = name.rpartition(".")
     return _named(name) is not None or part in getattr(_named(owner), "__dataclass_fields__", ())
-
-
-def _pop(pop: str, depth: Callable[[], int], stack: str, wanted: int) -> None:
-    while depth() > wanted:
-        mode = _called(stack)[-1]
-        before = depth()
-        with contextlib.suppress(Exception):  # its own end takes its hooks along
-            mode.__exit__(None, None, None)
-        if depth() == before:
-            _called(pop)
-        if depth() == before:  # there is no way to end it
-            return
 
 
 @functools.cache
