@@ -123,9 +123,9 @@ def test_recompiles_are_counted_with_fullgraph_as_without(fullgraph: bool) -> No
 def test_a_mode_that_was_left_is_ended_with_its_hooks() -> None:
     state, before = GlobalState(Cpu()), torch_private.module_hooks()
     FlopCounterMode(display=False).__enter__()
-    assert torch_private.dispatch_modes() == 1
+    assert torch_private.modes(torch_private.DISPATCH_MODES) == 1
     assert set(state.restore_all()) == {"modes over torch's dispatch", "hooks on every module"}
-    assert (torch_private.dispatch_modes(), torch_private.module_hooks()) == (0, before)
+    assert (torch_private.modes(torch_private.DISPATCH_MODES), torch_private.module_hooks()) == (0, before)
 
 
 def test_kernels_of_operators_are_put_back() -> None:
