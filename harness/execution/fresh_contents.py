@@ -10,7 +10,7 @@ from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
 
 from harness.execution.checking import Checking
-from harness.execution.messages import Explained, Send, Status
+from harness.execution.messages import Explained, Send, Status, Warnings
 from harness.execution.task import Task
 from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
@@ -26,8 +26,16 @@ from harness.measure.validity import Given
 from harness.results.measurement import DEGRADED
 
 EXPLAINING = 3  # tries of the baseline
-LIMIT_S = 0.1  # of a variant's tries; on a starved machine they would take long
+LIMIT_S = 0.1  # of a variant's tries
+STARVED_S = 1.0  # of them, if some are left out because they waited for a core
+MOST = 4 * fresh.TRIES  # of these and the others: contents stay in memory
 LIMIT_CALLS = 40  # and so many of its calls, that slow ones have a few tries as well
+
+
+STARVED = (
+    "whether variants take longer on contents that they have not seen is not known: the process waited for a core "
+    "whenever the baseline was tried; end other programs, or try latency.wait=60"
+)
 
 
 class FreshContents:
@@ -58,7 +66,7 @@ class FreshContents:
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
-        explained = Slowdown(*explained_s or (0.0, 0.0, 0.0))
+        explained, known = Slowdown(*explained_s or (0.0, 0.0, 0.0)), True
         self._seeds.append([hidden_seed, *(secrets.randbits(62) for _ in range(fresh.calls(size) - 1))])
         for subject in subjects:
             block = self._sampler.warm_block(subject.name)
@@ -68,12 +76,17 @@ class FreshContents:
             tries = self._tries(subject, block, fresh.calls(size))
             if first:  # its caches explain the others'
                 seen = list(islice(tries, EXPLAINING))
-                if not seen:
-                    break
-                explained = fresh.typical(seen)
-                self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
+                known = bool(seen)
+                if known:
+                    explained = fresh.typical(seen)
+                    self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
+                else:
+                    self._send(Warnings([STARVED]))
                 continue
-            persistent = fresh.persistent(tries, explained)
+            if not known:
+                next(tries, None)  # whose outputs are compared
+                continue
+            persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
             if persistent is not None:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent), CACHE))
         self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
@@ -84,9 +97,9 @@ class FreshContents:
         Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
         """
         call = subject.timed()
-        since, call_s = perf_counter(), block.call_s
-        for number in range(fresh.TRIES):
-            if perf_counter() - since > LIMIT_S + LIMIT_CALLS * call_s:
+        since, call_s, limit_s = perf_counter(), block.call_s, LIMIT_S
+        for number in range(MOST):
+            if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
                 return
             if number == len(self._seeds):
                 self._seeds.append([secrets.randbits(62) for _ in range(calls)])
@@ -107,6 +120,8 @@ class FreshContents:
             call_s = max(call_s, seen.first_s)
             if waited <= fresh.WAITED * elapsed:
                 yield seen
+            else:
+                limit_s = STARVED_S
 
     def _keep(self, name: str, buffers: dict[str, Any], outputs: Any) -> None:
         """Keeps the outputs of the first call, whose contents are those of the hidden seed."""
