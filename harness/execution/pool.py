@@ -24,7 +24,7 @@ SLICE_S = 0.05  # of a set of processes: each has its share
 SAMPLED = messages.Tampered(
     (), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING
 )
-FEW = 3  # processes of an environment, in which clocks are compared, or contents tried that are new
+CLOCKED, FRESH = 2, 3  # processes of an environment, in which clocks are compared, or contents tried that are new
 RANDOM = secrets.SystemRandom()
 MEMORY_SHARE = 0.5  # of what is available, that further processes may take
 
@@ -191,7 +191,7 @@ class Pool:
         Before, the clocks of a few are held against this process's, for the calls of those that are `timed`; and
         a few, the full passes among them, try contents that are new. Which ones no variant can know.
         """
-        clocked, fresh = self._few(), self._few()
+        clocked, fresh = self._few(CLOCKED), self._few(FRESH)
         for member in sorted(self._members, key=lambda member: (member.place.full_pass, member.place.side)):
             since = time.monotonic()
             found = parent_clock.tampered(timed if member in clocked else (), partial(self._alone, member))
@@ -225,10 +225,10 @@ class Pool:
         found = Counter(member.place.side for member in self._members if counted(member))
         return {side: self._finished[side] + found[side] for side in self._shares}
 
-    def _few(self) -> list[_Member]:
+    def _few(self, number: int) -> list[_Member]:
         """A few processes of each environment, at random."""
         members = ([each for each in self._members if each.place.side == side] for side in self._shares)
-        return [each for found in members for each in RANDOM.sample(found, min(FEW, len(found)))]
+        return [each for found in members for each in RANDOM.sample(found, min(number, len(found)))]
 
     def _alone(self, member: _Member, name: str) -> Iterator[tuple[float, TimedAlone]]:
         """A few times: the seconds that calls of one variant take by this process's clock, and what theirs says."""

@@ -60,7 +60,7 @@ class Listing(Sources):
         else:
             self.root = str(path)
             self.folders, self.states, self.files = (), np.zeros(0, "<i8"), [""]
-            self.found = self._found([path.with_name(PAGE).exists()], self._look(self.files, folders=False))
+            self.found = self._found([path.with_name(PAGE).exists()])
         self.names = [self.root + file for file in self.files]
         self.contents = self.found["content"]
 
@@ -96,12 +96,11 @@ class Listing(Sources):
     def _search(self) -> None:
         """Looks into the folders that are new, or not as before."""
         known = self.before
-        looked, files_looked = self._look(known.folders, folders=True), self._look(known.files, folders=False)
-        states = _joined(looked)
+        states = self._states(known.folders, folders=True)
         unchanged = (states == known.states) & (states != YOUNG)
         if unchanged.all() and len(known.folders):
             self.folders, self.states, self.files = known.folders, states, known.files
-            self.found = self._found(known.found["page"], files_looked)
+            self.found = self._found(known.found["page"])
             return
         there: dict[str, int] = {}
         for folder, state in zip(known.folders, states.tolist(), strict=True):
@@ -121,7 +120,7 @@ class Listing(Sources):
         self.folders = sorted(there, key=_order)
         self.states = np.array([there[folder] for folder in self.folders], "<i8")
         self.files = sorted(files, key=_order)
-        self.found = self._found([files[file] for file in self.files], self._look(self.files, folders=False))
+        self.found = self._found([files[file] for file in self.files])
 
     def _scanned(self, folder: str, there: dict[str, int], files: dict[str, bool]) -> list[str]:
         """Adds what is in a folder; returns the folders in it that are new. One that cannot be read is passed over."""
@@ -146,10 +145,10 @@ class Listing(Sources):
                 files[path] = page
         return new
 
-    def _found(self, pages: Sequence[bool] | np.ndarray, looked: Iterator[bytes]) -> np.ndarray:
+    def _found(self, pages: Sequence[bool] | np.ndarray) -> np.ndarray:
         """The files as they are now, with the contents of those that are as before."""
         found = np.zeros(len(self.files), FILE)
-        found["state"], found["page"] = _joined(looked), pages
+        found["state"], found["page"] = self._states(self.files, folders=False), pages
         found["content"] = np.where(found["state"] == GONE, ABSENT, UNREAD)
         places = {file: place for place, file in enumerate(self.before.files)}
         before = np.array([places.get(file, len(places)) for file in self.files], int)
@@ -158,19 +157,15 @@ class Listing(Sources):
         found["content"][same] = known["content"][same]
         return found
 
-    def _look(self, paths: Sequence[str], folders: bool) -> Iterator[bytes]:
-        """Begins to look at the states of folders or files, which come in portions."""
+    def _states(self, paths: Sequence[str], folders: bool) -> np.ndarray:
         portions = ["\0".join(paths[start : start + PORTION]) for start in range(0, len(paths), PORTION)]
-        return self.helpers.map(partial(_states, self.root, self.young, folders), portions, 1)
+        looked = self.helpers.map(partial(_look, self.root, self.young, folders), portions, 1)
+        return np.frombuffer(b"".join(looked), "<i8")
 
 
-def _states(root: str, young: int, folders: bool, paths: str) -> bytes:
+def _look(root: str, young: int, folders: bool, paths: str) -> bytes:
     """Numbers of 64 bits: to send so many objects from process to process takes longer than to look at the files."""
     return np.array([_state(root, young, folders, path) for path in paths.split("\0")], "<i8").tobytes()
-
-
-def _joined(portions: Iterator[bytes]) -> np.ndarray:
-    return np.frombuffer(b"".join(portions), "<i8")
 
 
 def _state(root: str, young: int, folder: bool, path: str) -> int:
