@@ -26,8 +26,6 @@ FOLLOWING: dict[str, tuple[str, ...]] = {  # from another value of the key, by h
 }
 UNLIKE = (causes.HOST, "commit")  # what differs without making runs less comparable
 
-Cell = tuple[str, str]  # row and column
-
 
 @dataclass(frozen=True)
 class Pivot:
