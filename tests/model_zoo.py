@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 # torchvision's CUDA build does not load beside torch's CPU build, and cannot be imported for lack of these operators,
 # which no model here calls
@@ -229,6 +230,71 @@ class Mixed(nn.Module):
 
 def mixed() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return Mixed(), (torch.randn(4, 16).bfloat16(),)
+
+
+class Pair(NamedTuple):
+    """What one module hands to the next."""
+
+    x: Tensor
+    mask: Tensor
+
+
+class Masked(nn.Module):
+    """Attention with a mask by name, on a part of a named tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(16, 48)
+
+    def forward(self, given: Pair) -> Tensor:
+        q, k, v = self.qkv(given.x)[:, None, ..., :48].chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=given.mask)[:, 0]
+
+
+class Handing(nn.Module):
+    """Named tuples, packed sequences, slices, and arguments by name that are no plain values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attend = Masked()
+        self.lstm = nn.LSTM(16, 16, batch_first=True)
+
+    def forward(self, given: Pair) -> dict[str, Any]:
+        x = self.attend(Pair(torch.softmax(given.x, dim=-1, dtype=torch.float32), given.mask))
+        packed = pack_padded_sequence(x, torch.tensor([8, 5]), batch_first=True)
+        x, lengths = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+        return {"x": x[..., 1:], "lengths": lengths, "none": None}
+
+
+def handing() -> tuple[nn.Module, tuple[Pair]]:
+    return Handing(), (Pair(torch.randn(2, 8, 16), torch.rand(2, 1, 1, 8) > 0.2),)
+
+
+class Derivative(nn.Module):
+    """Each row's gradient, by torch.func."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.func.vmap(torch.func.grad(lambda row: self.energy(row).sum()))(x)
+
+
+class Inner(nn.Module):
+    """Its forward is compiled, and calls a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(16, 16)
+        self.head = nn.Linear(16, 16)
+
+    @torch.compile(backend="eager")
+    def inner(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.mix(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.softmax(self.head(self.inner(x)), -1)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -204,6 +205,19 @@ def test_what_takes_no_gradient_in_a_training_step_is_measured_forward(tmp_path:
              for name in ("softmax_64x16", "Linear_64x16", "whole")}  # fmt: skip
     assert modes == {"softmax_64x16": "forward", "Linear_64x16": "forward_backward", "whole": "forward_backward"}
     assert "mode=forward " in (folder_of(ran) / "cases" / "op" / "softmax_64x16.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_what_a_model_hands_on_is_given_again(tmp_path: Path) -> None:
+    """Named tuples, packed sequences, slices, and arguments by name, in groups of which each has a case that runs."""
+    ran = model("model_zoo.handing", "variants=[as_is]", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert "has no case" not in ran.out
+    cases = {path.name for path in (folder_of(ran) / "cases").iterdir()}
+    assert {"Masked_2x8x16", "LSTM_13x16", "softmax_2x8x16", "whole"} <= cases
+    command = (folder_of(ran) / "cases" / "op" / "LSTM_13x16.yaml").read_text().splitlines()[1].removeprefix("# ")
+    again = in_process(*shlex.split(command)[3:], *OPTIONS, "variants=[as_is]", cwd=tmp_path)
+    assert again.status == 0, again.err
 
 
 @pytest.mark.slow

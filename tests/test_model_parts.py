@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pkgutil
+from collections import namedtuple
 from typing import Any
 
 import model_zoo
@@ -12,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from harness.configuration.errors import UsageError
 from harness.model import known, plain, ranges, replay
@@ -87,6 +90,68 @@ def test_what_is_no_plain_value_is_named() -> None:
     with pytest.raises(ValueError, match=r"builtins\.object"):
         drawn(written, torch.float32, torch.Generator())
     assert drawn(signature(torch.float16, torch.float32), torch.float32, torch.Generator()) is torch.float16
+
+
+def test_named_tuples_dataclasses_slices_and_packed_sequences_come_back_as_they_were() -> None:
+    pair = again(model_zoo.Pair(torch.randn(2), torch.tensor([True])))
+    assert isinstance(pair, model_zoo.Pair) and pair.x.shape == (2,) and pair.mask.tolist() == [True]
+    output = again(model_zoo.Output(torch.randn(3), [None, 2]))
+    assert isinstance(output, model_zoo.Output) and output.logits.shape == (3,) and output.cache == [None, 2]
+    assert again((..., slice(None, 3), slice(1, None, 2), None)) == (..., slice(None, 3), slice(1, None, 2), None)
+    packed = pack_padded_sequence(torch.randn(3, 4, 2), torch.tensor([2, 4, 1]), True, enforce_sorted=False)
+    drawn_again = again(packed)
+    assert isinstance(drawn_again, PackedSequence)
+    assert drawn_again.data.shape == packed.data.shape
+    assert all(map(torch.equal, drawn_again[1:], packed[1:]))
+
+
+def test_a_class_that_cannot_be_imported_is_named() -> None:
+    written = signature(namedtuple("Local", "x")(1), torch.float32)
+    assert plain.others(written) == [f"{__name__}.Local"]
+
+
+def test_functions_are_named_as_they_are_found_again() -> None:
+    with watched(model_zoo.Handing(), torch.float32) as seen:
+        model_zoo.Handing()(*model_zoo.handing()[1])  # another one: none of its modules is seen
+    assert not seen.calls
+    model, inputs = model_zoo.handing()
+    with watched(model, torch.float32) as seen:
+        model(*inputs)
+    functions = {call.function for call in seen.calls if call.kind == "function"}
+    assert {"torch.softmax", "torch.Tensor.__getitem__", "torch._VF._pad_packed_sequence"} <= functions
+    assert all(callable(pkgutil.resolve_name(function)) for function in functions)
+
+
+def test_a_function_is_called_as_its_model_calls_it() -> None:
+    q, k, v = torch.randn(3, 2, 4, 8)
+    mask = torch.rand(4, 4) > 0.3
+    function = "torch.nn.functional.scaled_dot_product_attention"
+    called = replay.function(function=function, by_name=["attn_mask"], kwargs={"scale": 0.5})
+    expected = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=0.5)
+    assert torch.equal(called(q, k, v, mask), expected)
+    wide = replay.function(function="torch.softmax", kwargs={"dim": -1, "dtype": {"torch": "float64"}})
+    assert torch.equal(wide(q), q.softmax(-1, dtype=torch.float64))
+    library = replay.function(function="variants.softmax.naive", kwargs={"dim": -1})
+    assert torch.allclose(library(q), q.softmax(-1), atol=1e-6)
+
+
+def test_what_is_within_torchs_transforms_is_seen_without_its_values() -> None:
+    model = model_zoo.Derivative()
+    with torch.no_grad(), watched(model, torch.float32) as seen:
+        model(torch.randn(8, 4))
+    (energy,) = [call for call in seen.calls if call.path == "energy" and call.kind == "module"]
+    assert plain.others(seen.signatures[energy.signature]) == [
+        "a tensor whose values cannot be read, as within torch.func"
+    ]
+
+
+def test_what_is_compiled_within_a_model_is_seen_as_it_was_written() -> None:
+    model, x = model_zoo.Inner(), torch.randn(2, 16)
+    expected = model(x)
+    with watched(model, torch.float32) as seen:
+        assert torch.equal(model(x), expected)
+    names = [call.function.rpartition(".")[2] for call in seen.calls]
+    assert names == ["Inner", "Linear", "linear", "tanh", "Linear", "linear", "softmax"]
 
 
 def test_a_dtype_that_is_the_steps_own_follows_the_case() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LONGEST = 300  # characters of a message; the rest is in the log
+MOST_NAMES = 40  # of what a module has: torch has hundreds
 
 
 class UsageError(Exception):
@@ -34,6 +35,12 @@ def nearest(name: str, choices: Iterable[str], prefix: str = "") -> str:
     alike = [choice for choice in names if choice[:1] == name[:1]]
     found = difflib.get_close_matches(name, names, 1, 0.7) or difflib.get_close_matches(name, alike, 1, 0.6)
     return f"did you mean {prefix}{found[0]}? " if found else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """The names; of very many the first, and how many more there are."""
+    shown = names if len(names) <= MOST_NAMES else [*names[:MOST_NAMES], f"and {len(names) - MOST_NAMES} more"]
+    return ", ".join(shown) or "none"
 
 
 def unknown(key: str, value: object, choices: Iterable[str], what: str = "choices") -> UsageError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
 from harness.configuration.environments import OWN, Environment
-from harness.configuration.errors import UsageError, nearest, one_line
+from harness.configuration.errors import UsageError, nearest, one_line, some
 
 if TYPE_CHECKING:
     import torch
@@ -292,5 +292,5 @@ def _missing_attribute(path: str) -> str:
             return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         hint = nearest(parts[end], offered)
-        return f"{module.__name__} has no {parts[end]}; {hint}it has: {', '.join(sorted(offered)) or 'none'}"
+        return f"{module.__name__} has no {parts[end]}; {hint}it has: {some(sorted(offered))}"
     return "cannot be imported"

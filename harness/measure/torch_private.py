@@ -48,6 +48,7 @@ MODULE_HOOKS = tuple(
 )
 LOOKUP_BACKEND, BACKEND_FAILED = "torch._dynamo:lookup_backend", "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED, DISABLE_PROFILER = "torch.autograd:_profiler_enabled", "torch.autograd:_disable_profiler"
+FUNCTIONS_BEHIND = "torch._VF"  # where torch's own Python finds functions that it does not offer
 SPAN = "torch:_C._profiler._RecordFunctionFast"
 PROFILER_CONFIGURATION = "torch:_C._profiler._ExperimentalConfig"
 VECTOR_INSTRUCTIONS = "torch._inductor.cpu_vec_isa:pick_vec_isa"
@@ -78,7 +79,7 @@ NAMES = (
     *(f"{DYNAMO}:CompilationMetrics.{field}" for field in METRIC_FIELDS),
     *(f"{module}:get_config_copy" for module in CONFIGURATIONS),
     *(FUNCTION_MODES, DISPATCH_MODES, POP_FUNCTION_MODE, POP_DISPATCH_MODE, TOP_SAVED_HOOKS, POP_SAVED_HOOKS),
-    *(KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
+    *(FUNCTIONS_BEHIND, KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
     *(PROFILER_ENABLED, DISABLE_PROFILER, SPAN, VECTOR_INSTRUCTIONS, LOAD_KERNEL, REGISTER_BACKENDS, SOURCE_KEY),
     *(f"torch:Tensor.{name}" for name in ("_version", "_indices", "_values")),
     *(PROFILER_IMPORTS, *BEFORE_PROBES, *LAZILY_IMPORTED),

@@ -58,7 +58,7 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
         return [tree_map(function, inner) for inner in tree]
     if isinstance(tree, tuple):
         mapped = [tree_map(function, inner) for inner in tree]
-        return type(tree)(*mapped) if hasattr(tree, "_fields") else tuple(mapped)
+        return type(tree)._make(mapped) if hasattr(tree, "_fields") else tuple(mapped)  # type: ignore[attr-defined]
     if _is_dataclass(tree):
         like = copy.copy(tree)
         for field in dataclasses.fields(tree):

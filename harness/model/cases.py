@@ -10,6 +10,7 @@ import yaml
 
 from harness.model import whole
 from harness.model.groups import Group
+from harness.model.names import short
 from harness.model.plain import DICT, TUPLE, others, tensors
 from harness.model.replacements import Replacement
 from harness.model.step import FUNCTION
@@ -19,7 +20,13 @@ from harness.results import storage
 FOLDER = "cases"
 LIBRARY_VARIANTS = ("naive", "fused")  # those of the library that take nothing but the inputs
 RECORDED = "harness.model.replay.recorded"
-KNOWN = "harness.model.known.function"
+CALLED = "harness.model.replay.function"
+ENGINE = "it runs autograd's engine, over a graph that is none of its arguments"
+BESIDE = {  # functions that do something with more than their arguments, by their last name
+    "backward": ENGINE,
+    "grad": ENGINE,
+    "as_strided": "it reads memory beside what it is given",
+}
 
 
 class NoCaseError(Exception):
@@ -43,17 +50,17 @@ def operation(
         raise NoCaseError("it writes into what it is given, so that no two calls of it are alike")
     if not tensors(group.signature):
         raise NoCaseError("it is called with no tensor")
-    if args and kwargs and group.first.kind != FUNCTION:
+    if group.first.kind == FUNCTION:
+        beside = BESIDE.get(short(group.first.function))
+        if beside:
+            raise NoCaseError(beside)
+        by_name = {name: value for name, value in kwargs.items() if tensors(value)}
+        variants = _function(group, list(by_name), {k: v for k, v in kwargs.items() if k not in by_name}, compile)
+        args, kwargs = [*args, *by_name.values()], {}
+    elif args and kwargs:
         raise NoCaseError("it is called with arguments by position and by name")
-    variants = (
-        _function(group, compile) if group.first.kind == FUNCTION else _module(model, group, replacements, compile)
-    )
-    if args and any(tensors(value) for value in kwargs.values()):
-        raise NoCaseError("it is called with tensors by position and by name")
-    if args and kwargs:  # plain values by name, which are the function's own
-        for variant in variants.values():
-            variant["args"] = {**variant.get("args", {}), **kwargs}
-        kwargs = {}
+    else:
+        variants = _module(model, group, replacements, compile)
     call = {DICT: {"args": {TUPLE: args}, "kwargs": {DICT: kwargs}}}
     return whole.operation(group.name, {"fn": RECORDED, "args": {"call": call}}, variants)
 
@@ -83,15 +90,17 @@ def _called(given: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"same": found["same"][DICT]} if "same" in found else {})
 
 
-def _function(group: Group, compile: Mapping[str, Any]) -> dict[str, Any]:
-    variants: dict[str, Any] = {
-        AS_IS: {"fn": group.first.function},
-        COMPILED: {"fn": group.first.function, "compile": dict(compile)},
-    }
+def _function(
+    group: Group, by_name: Sequence[str], kwargs: Mapping[str, Any], compile: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The variants of a function of torch: `by_name` are inputs that have to be named, `kwargs` what is no input."""
+    how = ({"by_name": by_name} if by_name else {}) | ({"kwargs": kwargs} if kwargs else {})
+    called = {"fn": CALLED, "args": {"function": group.first.function, **how}} if how else {"fn": group.first.function}
+    variants: dict[str, Any] = {AS_IS: called, COMPILED: {**called, "compile": dict(compile)}}
     for operation in group.first.known:
         for name in LIBRARY_VARIANTS:
-            args = {"operation": operation, "variant": name}
-            variants[f"{operation}_{name}"] = {"fn": KNOWN, "args": args}
+            args = {"function": f"variants.{operation}.{name}", **how}
+            variants[f"{operation}_{name}"] = {"fn": CALLED, "args": args}
     return variants
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -115,16 +115,14 @@ def module_forward(name: str) -> Callable[..., Any] | None:
     return lambda self, *args, **kwargs: call(variant, self, (*args, *kwargs.values()))
 
 
-def function(*args: Any, operation: str, variant: str, **kwargs: Any) -> Any:
-    """Calls the library's variant in place of a function of torch: `operation` is "softmax", `of` torch's name."""
-    return _in_place(operation, variant)(*args, **kwargs)
-
-
-@cache
-def _in_place(operation: str, variant: str) -> Callable[..., Any]:
-    """The one function of torch that an operation stands for, called by the library's variant."""
-    (adapt,) = OPERATIONS[operation].functions.values()
-    return partial(adapt, resolve(library(operation, variant), "replace.by"))
+def torch_function(name: str) -> Callable[..., Any] | None:
+    """The function of torch that the library's variant of this dotted path stands for; None for any other name."""
+    package, _, rest = name.partition(".")
+    operation = OPERATIONS.get(rest.partition(".")[0])
+    if package != LIBRARY or operation is None or not operation.functions:
+        return None
+    (adapt,) = operation.functions.values()
+    return partial(adapt, resolve(name, "replace.by"))
 
 
 def of_module(module: nn.Module, given: Mapping[str, Any]) -> list[str]:
@@ -153,7 +151,8 @@ def of_function(name: str, given: Mapping[str, Any]) -> list[str]:
         with contextlib.suppress(Exception):
             args, kwargs = tree_map(upcast, list(given["args"])), tree_map(upcast, dict(given["kwargs"]))
             theirs = resolve(name, "replace.by")(*args, **kwargs)
-            if same(theirs, function(*args, operation=operation, variant=VARIANTS[0], **kwargs)):
+            ours = torch_function(library(operation, VARIANTS[0]))
+            if ours is not None and same(theirs, ours(*args, **kwargs)):
                 found.append(operation)
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-TENSOR, TUPLE, DICT, TORCH, OTHER = "tensor", "tuple", "dict", "torch", "object"  # keys of what is no plain value
+TENSOR, TUPLE, DICT, SLICE, TORCH, OTHER = "tensor", "tuple", "dict", "slice", "torch", "object"  # of what is not plain
+CLASS = "class"  # of a tuple or dict: the dotted path of the named tuple or dataclass that it is
 
 
 def tensors(plain: Any) -> list[Mapping[str, Any]]:
@@ -43,8 +44,8 @@ def _parts(plain: Any) -> Iterator[Mapping[str, Any]]:
         for inner in plain:
             yield from _parts(inner)
     elif isinstance(plain, dict):
-        if TUPLE in plain:
-            yield from _parts(plain[TUPLE])
+        if TUPLE in plain or SLICE in plain:
+            yield from _parts(plain.get(TUPLE, plain.get(SLICE)))
         elif DICT in plain:
             yield from _parts(list(plain[DICT].values()))
         else:

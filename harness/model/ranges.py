@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from harness.model.plain import DICT, TENSOR, TUPLE, tensors
+from harness.model.plain import DICT, SLICE, TENSOR, TUPLE, tensors
 
 MANY = 6  # signatures of sizes that rise together; a model that scales its images down has fewer
 
@@ -30,10 +30,11 @@ def span(signatures: Sequence[Any]) -> Any:
         return [span(inner) for inner in zip(*signatures, strict=True)]
     if not isinstance(first, dict):
         return first
-    if TUPLE in first:
-        return {TUPLE: span([plain[TUPLE] for plain in signatures])}
+    for kind in (TUPLE, SLICE):
+        if kind in first:
+            return first | {kind: span([plain[kind] for plain in signatures])}
     if DICT in first:
-        return {DICT: {key: span([plain[DICT][key] for plain in signatures]) for key in first[DICT]}}
+        return first | {DICT: {key: span([plain[DICT][key] for plain in signatures]) for key in first[DICT]}}
     if TENSOR not in first:
         return first
     columns = zip(*(plain[TENSOR] for plain in signatures), strict=True)

@@ -152,13 +152,14 @@ def _same_as(called: Call, signature: Any, model: nn.Module, dtype: torch.dtype)
 
 
 def _own_dtype(case: Case) -> str:
-    """The dtype of the model's first parameter with a point, or of its first such input.
+    """The dtype of the model's first parameter with a point, or of its first such input; of a complex one its parts'.
 
     Raises UsageError if no case can have it.
     """
     built = build(case.baseline.args["builder"], case.baseline.args.get("inputs"), case.seed)
     values = [*built.module.parameters(), *flatten(built.inputs)]
-    dtypes = [short(v.dtype) for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    dtypes = [short(v.dtype.to_real()) for v in tensors if v.is_floating_point() or v.is_complex()]
     if dtypes and dtypes[0] not in DTYPES:
         where = f"model={described(case.baseline.args['builder'])}"
         raise UsageError(f"{where}: its parameters are {dtypes[0]}; give dtype={', dtype='.join(DTYPES)}")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from harness.configuration.errors import UsageError
-from harness.configuration.operation import Function
+from harness.configuration.operation import Function, resolve
+from harness.measure.trees import tree_map
+from harness.model import known
 from harness.model.build import build, described
+from harness.model.plain import DICT
 from harness.model.replace import replaced
 from harness.model.signature import drawn
 from harness.model.watch import names_of
@@ -58,12 +62,34 @@ class Called(nn.Module):
         return self.module(*first, **given)
 
 
+def function(
+    *, function: str, by_name: Sequence[str] = (), kwargs: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """A function of torch, or a variant of the library in its place, that is called as the model calls it.
+
+    The last of what it is given are its arguments `by_name`; `kwargs` are those that are no inputs, as signatures have
+    them.
+    """
+    called = known.torch_function(function) or resolve(function, "op.variants.fn")
+    if kwargs:
+        called = partial(called, **drawn({DICT: kwargs}, torch.float32, torch.Generator()))
+    if not by_name:
+        return called
+
+    def call(*given: Any) -> Any:
+        first = len(given) - len(by_name)
+        return called(*given[:first], **dict(zip(by_name, given[first:], strict=True)))
+
+    return call
+
+
 def example(
     builder: Function, inputs: Function | None = None, *, dtype: torch.dtype, generator: torch.Generator
 ) -> tuple[Any, ...] | dict[str, Any]:
     """The model's example inputs, those with a point in `dtype`; another seed's where the builder draws them."""
     given = build(builder, inputs, generator.initial_seed()).inputs
-    return _converted(given, dtype)
+    converted: tuple[Any, ...] | dict[str, Any] = tree_map(lambda value: _converted(value, dtype), given)
+    return converted
 
 
 def recorded(call: Any, dtype: torch.dtype, generator: torch.Generator) -> tuple[Any, ...] | dict[str, Any]:
@@ -73,11 +99,7 @@ def recorded(call: Any, dtype: torch.dtype, generator: torch.Generator) -> tuple
 
 
 def _converted(value: Any, dtype: torch.dtype) -> Any:
-    """Every floating-point tensor in `dtype`, at every depth."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().to(dtype).requires_grad_(value.requires_grad) if value.is_floating_point() else value
-    if isinstance(value, dict):
-        return {key: _converted(inner, dtype) for key, inner in value.items()}
-    if isinstance(value, (tuple, list)):
-        return type(value)(_converted(inner, dtype) for inner in value)
-    return value
+    """A floating-point tensor in `dtype`, a complex one in that of its parts; any other value as it is."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return value
+    return value.detach().to(dtype.to_complex() if value.is_complex() else dtype).requires_grad_(value.requires_grad)

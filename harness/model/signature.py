@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import math
 import zlib
 from collections.abc import Sequence
@@ -10,18 +11,21 @@ from typing import Any
 
 import torch
 
+from harness.configuration.operation import resolve
 from harness.measure.tensors import odd, own, short, storage
-from harness.model.plain import DICT, OTHER, TENSOR, TORCH, TUPLE
+from harness.model.given import named
+from harness.model.plain import CLASS, DICT, OTHER, SLICE, TENSOR, TORCH, TUPLE
 
 KEPT_BYTES = 1 << 18  # of a tensor whose recorded values are kept: larger ones are drawn
 MASK_VALUES = 2  # a floating-point tensor of so few values, or with infinities, is a mask
 PLAIN = (bool, int, float, str)
+ELLIPSIS = "..."
 
 
 def signature(value: Any, dtype: torch.dtype) -> Any:
     """A value as JSON holds it: of a tensor its shape, strides if not contiguous, dtype if not `dtype`, and gradient.
 
-    Lists, tuples and dicts at any depth; what has no such form is {"object": its class}.
+    Lists, tuples, dicts and dataclasses at any depth; what has no such form is {"object": its class}.
     """
     if isinstance(value, torch.Tensor):
         return _tensor(value, dtype)
@@ -29,13 +33,38 @@ def signature(value: Any, dtype: torch.dtype) -> Any:
         return value if not isinstance(value, float) or math.isfinite(value) else {TORCH: repr(value)}
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return {TORCH: str(value).removeprefix("torch.")}
+    if value is ...:
+        return {TORCH: ELLIPSIS}
+    if isinstance(value, slice):
+        return {SLICE: signature(_bounds(value), dtype)}
     if isinstance(value, list):
         return [signature(inner, dtype) for inner in value]
-    if isinstance(value, tuple):
-        return {TUPLE: [signature(inner, dtype) for inner in value]}
-    if type(value) is dict and all(isinstance(key, str) for key in value):
-        return {DICT: {key: signature(inner, dtype) for key, inner in value.items()}}
+    kind = _class(value)
+    if isinstance(value, tuple) and OTHER not in kind:
+        return {TUPLE: [signature(inner, dtype) for inner in value], **kind}
+    fields = _fields(value)
+    if fields is not None and OTHER not in kind:
+        return {DICT: {key: signature(inner, dtype) for key, inner in fields.items()}, **kind}
     return {OTHER: f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def _class(value: Any) -> dict[str, str]:
+    """The class that makes a named tuple or a dataclass of its parts, which can be imported; none of another value."""
+    if not (hasattr(value, "_fields") or dataclasses.is_dataclass(value)):
+        return {}
+    path = named(type(value))
+    return {CLASS: path} if isinstance(path, str) else {OTHER: type(value).__qualname__}
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    """A dict with names for keys, or the fields of a dataclass by which its constructor makes it again."""
+    if dataclasses.is_dataclass(value) and all(field.init for field in dataclasses.fields(value)):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return value if type(value) is dict and all(isinstance(key, str) for key in value) else None
+
+
+def _bounds(value: slice) -> list[Any]:
+    return [value.start, value.stop, value.step]
 
 
 def _tensor(value: torch.Tensor, dtype: torch.dtype) -> Any:
@@ -69,13 +98,20 @@ def likeness(value: Any) -> Any:
 def with_values(value: Any, plain: Any) -> Any:
     """A signature with what its tensors are to be drawn like, or their values where these decide (indices, masks)."""
     if isinstance(value, torch.Tensor):
-        return plain if OTHER in plain else plain | _contents(value.detach())
+        try:
+            return plain if OTHER in plain else plain | _contents(value.detach())
+        except RuntimeError:  # vmap's are many tensors of this shape
+            return {OTHER: "a tensor whose values cannot be read, as within torch.func"}
     if isinstance(value, list):
         return [with_values(*pair) for pair in zip(value, plain, strict=True)]
-    if isinstance(value, tuple):
-        return {TUPLE: [with_values(*pair) for pair in zip(value, plain[TUPLE], strict=True)]}
-    if isinstance(plain, dict) and DICT in plain:
-        return {DICT: {key: with_values(value[key], inner) for key, inner in plain[DICT].items()}}
+    if isinstance(plain, dict):
+        if TUPLE in plain:
+            return plain | {TUPLE: [with_values(*pair) for pair in zip(value, plain[TUPLE], strict=True)]}
+        if SLICE in plain:
+            return {SLICE: with_values(_bounds(value), plain[SLICE])}
+        if DICT in plain:
+            fields = _fields(value) or {}
+            return plain | {DICT: {key: with_values(fields[key], inner) for key, inner in plain[DICT].items()}}
     return plain
 
 
@@ -105,12 +141,19 @@ def drawn(plain: Any, dtype: torch.dtype, generator: torch.Generator) -> Any:
         return [drawn(inner, dtype, generator) for inner in plain]
     if not isinstance(plain, dict):
         return plain
+    made = resolve(plain[CLASS], "op.inputs") if CLASS in plain else None
     if TUPLE in plain:
-        return tuple(drawn(inner, dtype, generator) for inner in plain[TUPLE])
+        parts = tuple(drawn(inner, dtype, generator) for inner in plain[TUPLE])
+        return parts if made is None else made._make(parts)  # type: ignore[attr-defined]
+    if SLICE in plain:
+        return slice(*drawn(plain[SLICE], dtype, generator))
     if DICT in plain:
-        return {key: drawn(inner, dtype, generator) for key, inner in plain[DICT].items()}
+        fields = {key: drawn(inner, dtype, generator) for key, inner in plain[DICT].items()}
+        return fields if made is None else made(**fields)
     if TORCH in plain:
         name = plain[TORCH]
+        if name == ELLIPSIS:
+            return ...
         return getattr(torch, name) if hasattr(torch, name) else float(name)
     if TENSOR in plain:
         return _drawn_tensor(plain, dtype, generator).requires_grad_(plain.get("grad", False))

@@ -6,6 +6,8 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -80,21 +82,24 @@ def is_compiled(module: nn.Module) -> bool:
 def watched(model: nn.Module, dtype: torch.dtype) -> Iterator[Seen]:
     """Fills a Seen with the calls within; `dtype` is the step's own, which signatures do not repeat.
 
-    Functions are not seen if a part of the model is compiled: what stands in between would have it compile once more.
+    What is compiled runs as it was written: what stands in between would have it compile once more, or fail.
     """
-    functions = not any(map(is_compiled, model.modules()))
-    watcher = _Watcher(model, dtype, functions)
-    between: AbstractContextManager[Any] = watcher if functions else nullcontext()
-    with _hooked(model, watcher.entered, watcher.left), between:
+    watcher = _Watcher(model, dtype)
+    with _eager(), _hooked(model, watcher.entered, watcher.left), watcher:
         yield watcher.seen
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """A context in which compiled functions run as they were written; nothing has been compiled without Dynamo."""
+    compiled = torch_private.DYNAMO in sys.modules
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
 
 
 class _Watcher(TorchFunctionMode):
     """Sees calls of modules by hooks, and calls of torch's functions by being in between."""
 
-    def __init__(self, model: nn.Module, dtype: torch.dtype, functions: bool):
+    def __init__(self, model: nn.Module, dtype: torch.dtype):
         super().__init__()
-        self._functions = functions
         self._device = next((value.device.type for value in model.parameters()), "cpu")
         self.seen = Seen([], [], set())
         self._dtype = dtype
@@ -105,12 +110,11 @@ class _Watcher(TorchFunctionMode):
         self._configs: dict[int, str] = {}
 
     def _between(self) -> AbstractContextManager[Any]:
-        """Sees functions within, unless it does already, or shall not.
+        """Sees functions within, unless it does already.
 
         Torch sets it aside while it is in a function of its own, and calls modules from there, as a checkpoint's.
         """
-        seeing = not self._functions or torch_private.is_function_mode(self)
-        return nullcontext() if seeing else self
+        return nullcontext() if torch_private.is_function_mode(self) else self
 
     def entered(self, path: str, module: nn.Module) -> Callable[..., None]:
         self._configs[id(module)] = _config(module)
@@ -240,8 +244,16 @@ def names_of(forward: Any) -> list[str]:
 
 @functools.cache
 def _dotted(function: Any) -> str:
-    """A function's dotted path."""
-    return (
-        resolve_name(function)
-        or f"{getattr(function, '__module__', None) or 'torch'}.{getattr(function, '__qualname__', repr(function))}"
-    )
+    """A function's dotted path, by which it is found again if it can be."""
+    name = getattr(function, "__name__", "")
+    offered = resolve_name(function)
+    module, own = getattr(function, "__module__", None) or "torch", getattr(function, "__qualname__", repr(function))
+    paths = [offered, f"torch.ops.{offered}", f"{module}.{own}", f"{torch_private.FUNCTIONS_BEHIND}.{name}"]
+    return next((path for path in paths if path and _leads_to(path, function)), offered or f"{module}.{own}")
+
+
+def _leads_to(path: str, function: Any) -> bool:
+    try:
+        return bool(pkgutil.resolve_name(path) == function)
+    except (ImportError, AttributeError, ValueError):
+        return False
