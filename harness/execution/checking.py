@@ -31,9 +31,10 @@ from harness.results.measurement import DEGRADED, WRONG
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a variant gave for contents of the hidden seed."""
+    """What a variant gave for contents of a seed that it could not know before."""
 
     variant: str
+    seed: int
     outputs: Outputs  # sealed
     labels: Sequence[Label]
     buffers: Mapping[str, Any]  # those of a module before the call, sealed, if others had changed them
@@ -52,7 +53,7 @@ class Checking:
         self._work: Mapping[str, float] | None = None
         self._seen: dict[str, Seen] = {}
         self._kept: list[_Kept] = []
-        self.given: dict[str, list[Outputs]] = {}  # sealed, for contents of the hidden seed
+        self.given: dict[str, list[Outputs]] = {}  # sealed, for contents of such seeds
         self._unchecked: set[str] = set()  # not checked a second time: random, or wrong already
 
     def declared(self, variants: Sequence[str]) -> None:
@@ -115,29 +116,31 @@ class Checking:
             reason = f"changes its inputs in place while it is timed (input {which})"
             self._send(Status(subject.name, WRONG, reason, IN_PLACE))
         subject.refresh(self._data.inputs(seed))
-        self.keep(subject.name, self._called(subject), subject.labels)
+        self.keep(subject.name, seed, self._called(subject), subject.labels)
 
-    def keep(self, name: str, given: Given, labels: Sequence[Label], buffers: Mapping[str, Any] | None = None) -> None:
-        """Keeps a variant's outputs for contents of the hidden seed.
+    def keep(
+        self, name: str, seed: int, given: Given, labels: Sequence[Label], buffers: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keeps a variant's outputs for contents of a seed that it could not know before.
 
         `buffers` are those of a module, sealed, that earlier calls have left as they were before this one.
         """
-        self._kept.append(_Kept(name, given.sealed, labels, buffers or {}))
+        self._kept.append(_Kept(name, seed, given.sealed, labels, buffers or {}))
 
-    def compare_kept(self, seed: int) -> None:
+    def compare_kept(self) -> None:
         """Compares what was kept with the reference, which is evaluated now."""
-        if not self._kept:
-            return
-        with self._turns.key("op.reference"):
-            expected = self._data.expected(seed)
-        moving = {label.name for label in expected.labels if label.kind == BUFFER}  # from call to call
         for kept in self._kept:
             self.given.setdefault(kept.variant, []).append(kept.outputs)
-            reason = None if kept.variant in self._unchecked else remembered(kept.outputs, expected, kept.labels)
+            if kept.variant in self._unchecked:
+                continue
+            with self._turns.key("op.reference"):
+                expected = self._data.expected(kept.seed)
+            reason = remembered(kept.outputs, expected, kept.labels)
+            moving = {label.name for label in expected.labels if label.kind == BUFFER}  # from call to call
             buffers = {name: unseal(value) for name, value in kept.buffers.items() if name in moving}
             if reason and buffers:
                 with self._turns.key("op.reference"):
-                    later = self._data.expected_from(seed, buffers)
+                    later = self._data.expected_from(kept.seed, buffers)
                 reason = remembered(kept.outputs, later, kept.labels)
             if reason:
                 self._send(Status(kept.variant, WRONG, reason, CACHE))

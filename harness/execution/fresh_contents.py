@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice, starmap
+from os import urandom  # bound here, as the clock is
 from time import perf_counter  # bound here: a variant may replace the module's
 from typing import Any
+
+import torch
 
 from harness.execution.checking import Checking
 from harness.execution.messages import Explained, Send, Status, Warnings
@@ -16,14 +17,14 @@ from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
 from harness.measure.fresh import Slowdown
-from harness.measure.kinds import CACHE
+from harness.measure.kinds import ALIASING, CACHE
 from harness.measure.latency import SLOW_S, Block, Sampler, no_garbage_collection
 from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
-from harness.measure.tensors import memories, seal
+from harness.measure.tensors import memories, seal, unseal
 from harness.measure.trees import dotted, flatten, walk
-from harness.measure.validity import Given
-from harness.results.measurement import DEGRADED
+from harness.measure.validity import ALIASED, Given
+from harness.results.measurement import DEGRADED, WRONG
 
 EXPLAINING = 3  # tries of the baseline
 LIMIT_S = 0.1  # of a variant's tries
@@ -41,7 +42,10 @@ STARVED = (
 class FreshContents:
     """Times the variants of one process on contents that are drawn anew, and sends what is found.
 
-    In the process that checks outputs as well, one of a timed call is kept, to be compared with the reference.
+    In the process that checks outputs as well, those of a timed call are kept, to be compared with the reference: which
+    call that is nobody can know, as it is drawn when all have been timed. Where variants are trusted, the reference is
+    evaluated once for all of them, for contents that are among those of each; in a sandbox no two have any in common,
+    lest one tell the other what is right.
     """
 
     def __init__(
@@ -53,27 +57,23 @@ class FreshContents:
         self._checking = checking
         self._sampler = sampler
         self._send = send
-        self._seeds: list[list[int]] = []  # of each try
+        self._common: int | None = None  # the seed of contents that variants have in common, once it is known
 
-    def run(
-        self, subjects: Sequence[Subject], hidden_seed: int, explained_s: tuple[float, float, float] | None = None
-    ) -> None:
+    def run(self, subjects: Sequence[Subject], explained_s: tuple[float, float, float] | None = None) -> None:
         """Tries each of the subjects that is timed; the baseline, which comes first, explains what caches do.
 
         If it is not here, `explained_s` says what it was in a process of its own environment.
-        The first contents are those of the hidden seed; all others are drawn when they are needed.
         """
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
         explained, known = Slowdown(*explained_s or (0.0, 0.0, 0.0)), True
-        self._seeds.append([hidden_seed, *(secrets.randbits(62) for _ in range(fresh.calls(size) - 1))])
         for subject in subjects:
             block = self._sampler.warm_block(subject.name)
             if block is None or block.call_s >= SLOW_S:
                 continue
             first = subject.name == self._task.case.baseline.name
-            tries = self._tries(subject, block, fresh.calls(size))
+            tries = self._tries(subject, block, fresh.calls(size), first)
             if first:  # its caches explain the others'
                 seen = list(islice(tries, EXPLAINING))
                 known = bool(seen)
@@ -89,11 +89,11 @@ class FreshContents:
             persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
             if persistent is not None:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent), CACHE))
-        self._data.forget_inputs(set(chain.from_iterable(self._seeds)) - {hidden_seed})
 
-    def _tries(self, subject: Subject, block: Block, calls: int) -> Iterator[Slowdown]:
+    def _tries(self, subject: Subject, block: Block, calls: int, explains: bool) -> Iterator[Slowdown]:
         """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails.
 
+        They are in place only when its calls before them have ended: whoever found them could compute ahead.
         Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
         """
         call = subject.timed()
@@ -101,42 +101,63 @@ class FreshContents:
         for number in range(MOST):
             if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
                 return
-            if number == len(self._seeds):
-                self._seeds.append([secrets.randbits(62) for _ in range(calls)])
-            others = [subject.on(self._data.inputs(seed), seed) for seed in self._seeds[number]]
-            unseen = [other.timed() for other in others]
             compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
+            kept: list[Any] | None = [] if compared else None
+            seeds = seal(torch.tensor(self._seeds(calls, compared)))
+            others = [subject.on(self._data.inputs(seed), seed) for seed in unseal(seeds).tolist()]
+            self._data.forget_inputs(unseal(seeds).tolist())
+            unseen = [other.timed() for other in others]
+            hidden = [other.hide() for other in others]
             buffers: dict[str, Any] = {}
-            look: Callable[[], None] = partial(_look, subject, buffers) if compared else _nothing
-            take: Callable[[Any], None] = partial(self._keep, subject.name, buffers) if compared else _nothing
+
+            def show() -> None:
+                for each in hidden:
+                    each()
+                if compared:
+                    buffers.update(_buffers(subject))
+
             grad = self._task.case.mode != "forward"
             with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
                 waiting = self._sampler.delay.seconds
                 start, waited = perf_counter(), waiting()
-                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, look, take)
+                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, show, kept, explains)
                 waited, elapsed = waiting() - waited, perf_counter() - start
             if turn.failed:
                 return
+            if kept and not explains:
+                self._keep(subject.name, unseal(seeds).tolist(), kept, buffers)
+                if any(starmap(subject.returns_again, combinations(map(flatten, kept), 2))):
+                    self._send(Status(subject.name, WRONG, ALIASED, ALIASING))
             call_s = max(call_s, seen.first_s)
             if waited <= fresh.WAITED * elapsed:
                 yield seen
             else:
                 limit_s = STARVED_S
 
-    def _keep(self, name: str, buffers: dict[str, Any], outputs: Any) -> None:
-        """Keeps the outputs of the first call, whose contents are those of the hidden seed."""
-        labels = [Label(OUTPUT, dotted(path)) for path, _ in walk(outputs)]
-        self._checking.keep(name, Given(flatten(outputs)), labels, buffers)
+    def _seeds(self, calls: int, compared: bool) -> list[int]:
+        """Seeds that nobody knows; somewhere among them, where outputs are compared, that of common contents."""
+        seeds = [int.from_bytes(urandom(7), "big") for _ in range(calls)]
+        if compared and self._common is not None:
+            seeds[_below(calls)] = self._common
+        return seeds
+
+    def _keep(self, name: str, seeds: Sequence[int], kept: Sequence[Any], buffers: dict[str, Any]) -> None:
+        """Keeps the outputs of one of the calls; of a module with buffers the first, since each call may move them."""
+        at = 0 if buffers else _below(len(seeds)) if self._common is None else seeds.index(self._common)
+        if not self._task.settings.worker.sandbox:
+            self._common = seeds[at]
+        labels = [Label(OUTPUT, dotted(path)) for path, _ in walk(kept[at])]
+        self._checking.keep(name, seeds[at], Given(flatten(kept[at])), labels, buffers)
 
 
-def _look(subject: Subject, buffers: dict[str, Any]) -> None:
-    """Notes the buffers of a module, which the calls so far may have changed."""
-    if subject.state is not None:
-        buffers.update((name, seal(value)) for name, value in subject.state.buffers() if value is not None)
+def _below(number: int) -> int:
+    return urandom(1)[0] % number
 
 
-def _nothing(*_: Any) -> None:
-    """Where nothing is kept."""
+def _buffers(subject: Subject) -> dict[str, Any]:
+    """The buffers of a module, sealed, which the calls so far may have changed."""
+    buffers = () if subject.state is None else subject.state.buffers()
+    return {name: seal(value) for name, value in buffers if value is not None}
 
 
 def _size(data: CaseData, seed: int) -> int:

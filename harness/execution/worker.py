@@ -118,7 +118,7 @@ class _Worker:
         self._put_back("a variant, while it was timed,")
         if message.fresh:
             fresh = FreshContents(self.task, self.data, self.turns, self.checking, self.sampler, self.send)
-            fresh.run(self._ranked(), message.hidden_seed, message.explained)
+            fresh.run(self._ranked(), message.explained)
         self.data.drop_overwritten()
         self._profile()
         if self.task.full_pass:
@@ -128,7 +128,7 @@ class _Worker:
                     self.checking.again(self.subjects[name], message.hidden_seed)
                     if name not in slow:
                         self.checking.on_device(self.subjects[name])
-            self.checking.compare_kept(message.hidden_seed)
+            self.checking.compare_kept()
             self.send(Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
             self._try(slow, message.hidden_seed)

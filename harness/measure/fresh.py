@@ -64,23 +64,23 @@ def slowdown(
     block: Block,
     unseen: Sequence[Callable[[], Any]],
     synchronize: Callable[[], None],
-    look: Callable[[], None],
-    take: Callable[[Any], None],
+    show: Callable[[], None],
+    kept: list[Any] | None,
+    explains: bool,
 ) -> Slowdown:
     """Times a block of `call`, then each of the `unseen` calls, and these once more if they took longer.
 
-    `look` is called before the first of them, and `take` with what that returned, as soon as they are timed.
+    Once more in any case if they `explain` what caches do. `show` is called before the first of them, and puts the
+    contents in place; what they return is put into `kept`, if that is a list.
     """
     elapsed = timer(synchronize)
-    kept: list[Any] = []
     for _ in range(block.unrecorded):
         call()
     usual = elapsed(repeat(call, block.calls)) / block.calls
-    look()
+    show()
     first = elapsed(unseen, kept) / len(unseen)
-    take(kept[0])
-    again = first if first <= max(SEEN * usual, usual + EXCESS_S) else elapsed(unseen, kept) / len(unseen)
-    return Slowdown(first, usual, again)
+    longer = explains or first > max(SEEN * usual, usual + EXCESS_S)
+    return Slowdown(first, usual, elapsed(unseen) / len(unseen) if longer else first)
 
 
 def persistent(tries: Iterable[Slowdown], explained: Slowdown) -> Slowdown | None:

@@ -263,18 +263,19 @@ class Sampler:
 def timer(synchronize: Callable[[], None]) -> Callable[..., float]:
     """A function of calls that gives their seconds, device drained; its clock is the one that there is now.
 
-    What the first of them returns is kept if there is a list for it: all others, so that no memory is held.
+    What they return is kept if there is a list for it; else no memory is held.
     """
     clock = perf_counter
 
     def elapsed(calls: Iterable[Callable[[], object]], kept: list[Any] | None = None) -> float:
-        remaining = iter(calls)
         synchronize()
         start = clock()
-        if kept is not None:
-            kept.append(next(remaining)())
-        for call in remaining:
-            call()
+        if kept is None:
+            for call in calls:
+                call()
+        else:
+            for call in calls:
+                kept.append(call())
         synchronize()
         return clock() - start
 

@@ -15,7 +15,7 @@ from harness.configuration.operation import SEEDS, Inputs
 from harness.measure import torch_private
 from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, INPUT, OUTPUT, PARAMETER, Label, Outputs, keys
-from harness.measure.tensors import addresses, odd, overwrite, own, same
+from harness.measure.tensors import addresses, hide, odd, overwrite, own, same
 from harness.measure.trees import Field, Path, dotted, flatten, getter, same_form, tree_map, walk
 
 
@@ -142,6 +142,19 @@ class Subject:
         drawn = None if self._upstream is None else [upstream(g, seed + i) for i, g in enumerate(self._upstream)]
         other._upstream = drawn
         return other
+
+    def hide(self) -> Callable[[], None]:
+        """Takes the contents out of its inputs' memory; what is returned puts them back, before it is called.
+
+        In mode=backward they stay: the graph that is run backward has been made of them.
+        """
+        puts = [] if self.mode == "backward" else [hide(tensor) for tensor in self._tensors]
+
+        def show() -> None:
+            for put in puts:
+                put()
+
+        return show
 
     def refresh(self, inputs: Sequence[Any] | dict[str, Any]) -> None:
         """Writes new contents into the same tensors, at the same addresses if these are of the same size.

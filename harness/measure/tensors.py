@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -127,6 +129,22 @@ def unseal(value: Any) -> Any:
 def intact(value: Any) -> bool:
     """Whether sealed contents are those that were sealed; True of anything else."""
     return not isinstance(value, (Sealed, SealedSparse)) or value.intact()
+
+
+def hide(tensor: torch.Tensor) -> Callable[[], object]:
+    """Seals a tensor's contents and leaves zeros in their place; what is returned puts them back, at once on the CPU.
+
+    One that is sparse, or a view by which values are conjugate or negative, keeps its own.
+    """
+    if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg():
+        return lambda: None
+    sealed = Sealed(tensor)
+    memory = storage(tensor.detach())
+    with torch.no_grad():
+        memory.zero_()
+    if memory.device.type == "cpu" and memory.nbytes == len(sealed.data):
+        return partial(ctypes.memmove, memory.data_ptr(), sealed.data, len(sealed.data))
+    return lambda: overwrite(tensor, sealed.tensor())
 
 
 def with_values(tensor: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
