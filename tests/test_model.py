@@ -124,13 +124,23 @@ def test_a_case_runs_alone_later(job: Ran) -> None:
         ("model_zoo.net", ("latency.second=1",), "latency.second: no such key"),
         ("model_zoo.net", ("device",), "model_zoo.net device: expected one BUILDER"),
         ("model_zoo.misfit", (), "model=model_zoo.misfit: its step raised TypeError: Net.forward() takes 2"),
-        ("model_zoo.unnamed", (), "gives a int as inputs"),
+        ("model_zoo.unnamed", (), "gives an int as inputs"),
         (
             "model_zoo.mixed",
             (),
             "mixed dtype (CPU): expect parameter to have scalar type of Float (Parameters of bfloat16 and "
             "float32: a case has one dtype, so that all of them are bfloat16 here.)",
         ),
+        ("model_zoo.py", (), "model=model_zoo.py: expected a dotted path, such as my_package.my_function"),
+        ("./model_zoo.net", (), "model=./model_zoo.net: expected a dotted path"),
+        ("model_zoo.net", ("--inputs", "model_zoo.tokens"), "with --inputs it has to return the module alone"),
+        ("model_zoo.net", ("variants=as_is",), "variants=as_is: expected a list, such as variants=[as_is]"),
+        (
+            "model_zoo.net",
+            ("variants=[as_is,rmsnorm_fuse]",),
+            "variants=rmsnorm_fuse: unknown; did you mean rmsnorm_fused? variants: as_is, compiled, rmsnorm_fused",
+        ),
+        ("torch.nn.Liner", (), "torch.nn has no Liner; did you mean Linear? it has: AdaptiveAvgPool1d, "),
         ("model_zoo.third", (), "model=model_zoo.third: its step raised ValueError: three times"),
     ],
 )

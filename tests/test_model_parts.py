@@ -6,6 +6,7 @@ import json
 import math
 import pkgutil
 from collections import namedtuple
+from functools import partial
 from typing import Any
 
 import model_zoo
@@ -327,6 +328,52 @@ def test_replace_is_checked(value: Any, reason: str) -> None:
 def test_replacements_have_names_of_their_own() -> None:
     both = [{"of": "a.A", "by": "p.new"}, {"of": "b.B", "by": "q.new"}, {"of": "b.B", "by": "r.new"}]
     assert [each.name for each in parse(both)] == ["new", "new for B", "new for B 3"]
+
+
+def test_names_of_replacements_are_none_of_other_variants() -> None:
+    items = ["p.new", "p.new_compiled", "p.compiled", lambda x: x, partial(sorted)]
+    names = [each.name for each in parse([{"of": "a.A", "by": by} for by in items])]
+    assert names == ["new", "new_compiled for A", "compiled for A", "lambda", "other"]
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        lambda x, module: x * module.eps,
+        lambda x, norm: x * norm.eps,
+        lambda x, norm, /: x * norm.eps,
+        lambda x, norm, scale=1.0: x * norm.eps * scale,
+        lambda x, scale=1.0, *, module: x * module.eps * scale,
+        lambda module, x: x * module.eps,
+    ],
+)
+def test_a_function_is_given_the_module_where_it_asks_for_it(by: Any) -> None:
+    torch.manual_seed(0)
+    model = replaced(model_zoo.MyRMSNorm(4, eps=0.5), [{"at": [""], "by": by}])
+    for called in (model, torch.compile(model, backend="eager", fullgraph=True)):
+        assert torch.equal(called(torch.ones(4)), torch.full((4,), 0.5))
+
+
+@pytest.mark.parametrize("by", [lambda x, factor=1.0: x * factor, "torch.nn.functional.relu", lambda *x: x[0]])
+def test_a_functions_own_arguments_are_not_given_the_module(by: Any) -> None:
+    """Of relu it would be a true value for `inplace`."""
+    model = replaced(model_zoo.MyRMSNorm(4), [{"at": [""], "by": by}])
+    x = torch.tensor([-1.0, 1.0])
+    assert not torch.equal(model(x), x) if by == "torch.nn.functional.relu" else torch.equal(model(x), x)
+    assert torch.equal(x, torch.tensor([-1.0, 1.0]))
+
+
+def test_a_buffer_is_taken_over_as_a_parameter_that_takes_no_gradient() -> None:
+    old = nn.Module()
+    old.register_buffer("weight", torch.rand(4))
+    new = replaced(nn.Sequential(old), [{"at": ["0"], "by": Buffered}])
+    assert torch.equal(new[0].weight, old.weight) and not new[0].weight.requires_grad
+
+
+class Buffered(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(4))
 
 
 # The library's operations

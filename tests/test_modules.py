@@ -379,7 +379,7 @@ def test_hooks_are_kept() -> None:
         (lambda: nn.LazyLinear(4), "its weight is not initialised yet"),
         (lambda: nn.Linear(HIDDEN, 4, device="meta"), "its weight is a tensor on the meta device"),
         (lambda: nn.Linear(HIDDEN), "missing 1 required positional argument: 'out_features'"),
-        (lambda: 3, "takes no inputs, and what it returns is neither module nor function but a int"),
+        (lambda: 3, "takes no inputs, and what it returns is neither module nor function but an int"),
     ],
 )
 def test_what_has_no_copy_is_refused_in_a_line(make: Callable[[], Any], reason: str) -> None:

@@ -37,6 +37,11 @@ def nearest(name: str, choices: Iterable[str], prefix: str = "") -> str:
     return f"did you mean {prefix}{found[0]}? " if found else ""
 
 
+def with_article(noun: str) -> str:
+    """`a str`, `an int`."""
+    return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
 def some(names: Sequence[str]) -> str:
     """The names; of very many the first, and how many more there are."""
     shown = names if len(names) <= MOST_NAMES else [*names[:MOST_NAMES], f"and {len(names) - MOST_NAMES} more"]

@@ -7,13 +7,14 @@ import importlib
 import inspect
 import math
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
 from harness.configuration.environments import OWN, Environment
-from harness.configuration.errors import UsageError, nearest, one_line, some
+from harness.configuration.errors import UsageError, nearest, one_line, some, with_article
 
 if TYPE_CHECKING:
     import torch
@@ -178,6 +179,8 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
         return functools.partial(resolve(function.fn, f"{key}.fn"), **function.args)
     if not isinstance(function, str):
         return function
+    if function.endswith(".py") or not all(part.isidentifier() for part in re.split("[.:]", function)):
+        raise UsageError(f"{key}={function}: expected a dotted path, such as my_package.my_function")
     try:
         if function.partition(".")[0] == library.PACKAGE:
             library.import_library()
@@ -191,7 +194,7 @@ def resolve(function: Function, key: str) -> Callable[..., Any]:
     ) as error:  # whatever the module does when imported, which is in a process that no Ctrl-C reaches
         raise UsageError(f"{key}={function}: importing it raised {type(error).__name__}: {one_line(error)}") from error
     if not callable(value):
-        raise UsageError(f"{key}={function}: a {type(value).__name__}, which cannot be called")
+        raise UsageError(f"{key}={function}: {with_article(type(value).__name__)}, which cannot be called")
     return value
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from harness.configuration.errors import UsageError
+from harness.configuration.errors import UsageError, with_article
 from harness.configuration.operation import SEEDS, Case, Function, Inputs, Variant, describe, resolve
 from harness.devices.base import Device
 from harness.measure import memory, modules, nki_kernel
@@ -126,9 +126,9 @@ def _made(
         return factory, args
     if callable(made):
         return made, {}
-    kind = type(made).__name__
+    kind = with_article(type(made).__name__)
     raise UsageError(
-        f"{key}={describe(factory)}: takes no inputs, and what it returns is neither module nor function but a {kind}"
+        f"{key}={describe(factory)}: takes no inputs, and what it returns is neither module nor function but {kind}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.configuration.errors import UsageError, one_line
+from harness.configuration.errors import UsageError, one_line, with_article
 from harness.configuration.operation import Function, describe, resolve
 from harness.measure.modules import eager
 
@@ -43,9 +43,11 @@ def _built(builder: Function, inputs: Function | None, seed: int) -> Built:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made = _call("model", resolve(builder, "model"))
+        where = f"model={described(builder)}"
         if inputs is not None:
+            if not isinstance(made, nn.Module):
+                raise UsageError(f"{where}: returned {_kind(made)}; with --inputs it has to return the module alone")
             made = (made, _call("--inputs", resolve(inputs, "--inputs")))
-    where = f"model={described(builder)}"
     if isinstance(made, nn.Module):
         raise UsageError(f"{where}: gives a module without inputs; return both, or name their function by --inputs")
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module):
@@ -91,4 +93,4 @@ def _arguments(where: str, inputs: Any) -> Inputs:
 def _kind(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(type(part).__name__ for part in value)})"
-    return f"a {type(value).__name__}"
+    return with_article(type(value).__name__)

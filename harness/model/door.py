@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from harness.model.measure import measure_groups, record
 from harness.model.replacements import parse
 from harness.model.sentences import sentences
 from harness.model.verify import verify
-from harness.model.whole import Model
+from harness.model.whole import TRACE, TRACES, Model
 from harness.report import rendering
 from harness.report.program import discard
 from harness.results.storage import holds_run
@@ -52,6 +53,7 @@ def run(asked: Asked, measured: bool, levels: bool) -> int:
     try:
         analysis = record(asked)
     except UsageError:
+        shutil.rmtree(asked.folder / TRACES / TRACE, ignore_errors=True)
         discard(asked.folder)
         raise
     shown = [tables.hotspots(analysis.spots), *([tables.levels(analysis.spots)] if levels else [])]

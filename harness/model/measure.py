@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.configuration.errors import CaseError, UsageError
+from harness.configuration.errors import CaseError, UsageError, unknown
 from harness.configuration.overrides import key_of
 from harness.configuration.schema import parse
 from harness.execution.progress import progress
@@ -30,6 +30,7 @@ OF_THE_RUN = ("dtype", "mode", "device", "variants", "replace", "hydra.run.dir")
 def record(asked: Asked) -> Analysis:
     """Records a step of the model. Raises UsageError and CaseError as `whole.record` does."""
     recording = whole.record(asked.model, asked.plain, asked.own_dtype, asked.replacements, asked.folder)
+    _check_variants(asked, recording)
     preload = [*asked.plain["worker"]["preload"], *_modules(asked.model, recording)]
     plain = {
         **asked.plain,
@@ -38,6 +39,23 @@ def record(asked: Asked) -> Analysis:
         "worker": {**asked.plain["worker"], "preload": preload},
     }
     return Analysis(replace(asked, plain=plain), recording, HotSpots(recording.step))
+
+
+def _check_variants(asked: Asked, recording: Recording) -> None:
+    """Raises UsageError for names in `variants` that no case of the model has."""
+    chosen = asked.plain["variants"]
+    if chosen is None:
+        return
+    if not isinstance(chosen, list):
+        raise UsageError(f"variants={chosen}: expected a list, such as variants=[{chosen}]")
+    own = [replacement.name for replacement in asked.replacements]
+    known = dict.fromkeys(operation for call in recording.step.calls for operation in call.known)
+    library = [f"{operation}_{name}" for operation in known for name in cases.LIBRARY_VARIANTS]
+    names = [whole.AS_IS, whole.COMPILED, *own, *library]
+    compiled = [f"{name}_{whole.COMPILED}" for name in (*own, *library)]
+    for name in chosen:
+        if name not in (*names, *compiled):
+            raise unknown("variants", name, names, "variants")
 
 
 def _modules(model: Model, recording: Recording) -> list[str]:

@@ -94,7 +94,7 @@ def _compiled(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _calling(by: Callable[..., Any]) -> Callable[..., Any]:
     """A forward that calls a function with the call's arguments and the module.
 
-    The module is its argument `module`; if it has none, the last one, or none at all if there is no room for it.
+    The module is its argument `module`; if it has none, the last one without a default that the call leaves out.
     """
     try:
         parameters = list(inspect.signature(by).parameters.values())
@@ -106,9 +106,16 @@ def _calling(by: Callable[..., Any]) -> Callable[..., Any]:
             return lambda self, *args, **kwargs: by(self, *args, **kwargs)
         return lambda self, *args, **kwargs: by(*args, module=self, **kwargs)
 
+    first = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [(p.name, p.kind is first[0]) for p in parameters if p.default is p.empty and p.kind in first]
+
     @functools.wraps(by)
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        return by(*args, self, **kwargs) if len(args) + len(kwargs) < len(names) else by(*args, **kwargs)
+        missing = [each for each in needed[len(args) :] if each[0] not in kwargs]
+        if not missing:
+            return by(*args, **kwargs)
+        name, unnamed = missing[-1]
+        return by(*args, self, **kwargs) if unnamed else by(*args, **kwargs, **{name: self})
 
     return forward
 
@@ -141,7 +148,10 @@ def _take_over(old: nn.Module, new: nn.Module, where: str) -> None:
         )
     for name in mine.keys() - unlike:
         owner, _, last = name.rpartition(".")
-        setattr(new.get_submodule(owner), last, theirs[name])
+        given = theirs[name]
+        if isinstance(mine[name], nn.Parameter) and not isinstance(given, nn.Parameter):
+            given = nn.Parameter(given, requires_grad=False)  # as a buffer, which it was
+        setattr(new.get_submodule(owner), last, given)
 
 
 def _constructor(old: nn.Module, kind: type[nn.Module], where: str) -> dict[str, Any]:

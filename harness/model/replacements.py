@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ from harness.configuration.errors import UsageError, unknown
 from harness.configuration.operation import Function
 
 KEYS = ("of", "by")
-RESERVED = ("as_is", "compiled")  # names of variants
+COMPILED = "compiled"
+RESERVED = ("as_is", COMPILED)  # names of variants
 COMPILE = "torch.compile"  # `by` of modules that are compiled, each alone
 EXAMPLE = "[{of: torch.nn.RMSNorm, by: my_package.FastNorm}]"
 
@@ -59,9 +61,14 @@ def parse(value: Any) -> list[Replacement]:
 
 def _name(item: Mapping[str, Any], taken: Sequence[str]) -> str:
     """The last part of what replaces, made different from the names that are taken, and from those of variants."""
-    by, of = (last(item[key]) for key in ("by", "of"))
+    by, of = (re.sub(r"\W+", "", last(item[key])) or "other" for key in ("by", "of"))
     names = [by, f"{by} for {of}", f"{by} for {of} {len(taken) + 1}"]
-    return next(name for name in names if name not in (*taken, *RESERVED))
+    return next(name for name in names if not any(_alike(name, other) for other in (*taken, *RESERVED)))
+
+
+def _alike(name: str, other: str) -> bool:
+    """Whether two names are one, or the one is what the other is called where it is compiled."""
+    return name == other or f"{name}_{COMPILED}" == other or f"{other}_{COMPILED}" == name
 
 
 def last(function: Function) -> str:

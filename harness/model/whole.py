@@ -20,7 +20,7 @@ from harness.model.step import RecordTask, Step
 AS_IS, COMPILED = "as_is", "compiled"
 MODES = ("forward", "forward_backward")  # of a step: the backward pass alone is none
 MODULE, EXAMPLE = "harness.model.replay.module", "harness.model.replay.example"
-TRACE = "step"  # the folder of the step's trace
+TRACES, TRACE = "traces", "step"  # the folder of the step's trace
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def record(
     differs: dict[str, str | None] = {}
     log = folder / "worker.log"
     asked = {replacement.name: replacement.plain for replacement in replacements}
-    task = RecordTask(case, settings, folder / "traces" / TRACE, own_dtype, asked)
+    task = RecordTask(case, settings, folder / TRACES / TRACE, own_dtype, asked)
     process = _process(task, log)
     try:
         for message in process.messages():
