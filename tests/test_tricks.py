@@ -27,11 +27,13 @@ HARMING = {
     "exit_unfinished_message", "exit_without_modules", "stack_polled_by_a_thread", "timer_by_thread", "timer_in_c",
     "timer_in_c_for_itself", "timer_results_by_frames", "timer_results_forged",
 }  # fmt: skip
+# The baseline is slowed, and nobody is accused: once it shares no process with them, it no longer is
+SLOWING = {"baseline_inputs_strided", "environment_kernel_unlisted"}
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
-FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items()) if name not in HARMING}
+FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items()) if name not in HARMING | SLOWING}
 QUICKLY = sorted(FIRST.values())[::5]  # one of every fifth kind
-LATER = sorted(set(TRICKS) - set(QUICKLY) - HARMING)
+LATER = sorted(set(TRICKS) - set(QUICKLY) - HARMING - SLOWING)
 
 
 def slow(names: list[str]) -> list[object]:
@@ -90,6 +92,20 @@ def test_the_only_candidate_is_known_to_have_done_it(tmp_path: Path, name: str) 
     assert (ran.status, verdict["valid"]) == (1, False)
     kind = {"exit_junk_in_the_pipe": "tampering", "timer_in_c": "timer"}[name]
     assert [each["kind"] for each in verdict["findings"]] == [kind]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SLOWING))
+def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None:
+    ran = in_process(
+        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:], *QUICK, cwd=tmp_path,
+        module="harness.judge",
+    )  # fmt: skip
+    verdict = json.loads(ran.out)
+    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)
+    (again,) = [line for line in verdict["warnings"] if line.startswith(f"measured again, with {name}")]
+    assert found in again
+    assert verdict["verdict"] != "faster" and verdict["speedup"] < 1.6
 
 
 @pytest.mark.parametrize("name", [*sorted(set(HONEST) - BUILT), *slow(sorted(BUILT))])

@@ -157,8 +157,9 @@ class Pool:
         """
         since = time.monotonic()
         first = not self._full_passes.issuperset(sides)
-        for at_once in _batches(sides, 1 if first else cores() or 1):
-            started = [self._add(side) for side in at_once]
+        most = 1 if first else cores() or 1
+        for at in range(0, len(sides), most):
+            started = [self._add(side) for side in sides[at : at + most]]
             for member in started:
                 ready = self._read(member, Ready)
                 if isinstance(ready, Ready):
@@ -180,6 +181,11 @@ class Pool:
                     self._slice(member, share, tuple(left_out()))
             forward = -forward  # so that no environment is always the first of its set
         self.seconds += time.monotonic() - since
+
+    def once(self) -> None:
+        """Lets one of the processes, drawn at random, measure for a time slice more."""
+        member = RANDOM.choice(self._members)
+        self._slice(member, member.seconds / member.share + SLICE_S, ())
 
     def extend(self) -> None:
         """Gives each process that is alive another share of the time."""
@@ -292,8 +298,3 @@ class Pool:
     def _remove(self, member: _Member, patience_s: float = PATIENCE_S) -> None:
         self._members.remove(member)
         member.process.end(patience_s)
-
-
-def _batches(sides: Sequence[int], most: int) -> Iterable[Sequence[int]]:
-    """A list in parts of at most `most`."""
-    return [sides[start : start + most] for start in range(0, len(sides), most)]

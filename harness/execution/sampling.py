@@ -13,7 +13,8 @@ from harness.configuration.operation import Case
 from harness.configuration.settings import LatencySettings, Settings
 from harness.devices import candidates, device
 from harness.devices.cpu import cores
-from harness.execution.collected import Collected, Progress
+from harness.execution import beside
+from harness.execution.collected import Collected, Progress, SuspectsError
 from harness.execution.environment import applied
 from harness.execution.messages import Slow
 from harness.execution.pool import Place, Pool
@@ -90,6 +91,7 @@ class Sampling:
                     pool.extend()
                     continue
             if reason is not None:
+                self._look_beside()
                 pool.finish(self._clocked())
                 self._drop_failed()
                 if pool.full_pass:  # a process that made it may die even at its end
@@ -196,16 +198,39 @@ class Sampling:
         """
         if not self._shared:
             return True
-        baseline = self._case.baseline
-        side = Side(0, baseline.environment, (baseline.name,))
-        seen = self._collected([side])
-        pool = Pool(partial(self._start, side=side), seen.take, 0.0)
+        seen, pool = self._of_baseline()
         try:
             pool.prepare(pool.sides)
             pool.finish()
         finally:
             pool.end()
-        return seen.rows[baseline.name].status in (WRONG, FAILED)
+        return seen.rows[self._case.baseline.name].status in (WRONG, FAILED)
+
+    def _look_beside(self) -> None:
+        """Looks whether variants slow the baseline, if a sandbox says that none is trusted.
+
+        Raises SuspectsError if they do.
+        """
+        baseline = self._case.baseline.name
+        suspects = [name for name in self.seen.standing(self._sides[0].variants) if name != baseline]
+        if not self._settings.worker.sandbox or not self._shared or not suspects:
+            return
+        alone = self._of_baseline(timed_only=[0])
+        try:
+            alone[1].prepare([0])
+            slowed = beside.slowed(baseline, (self.seen, self._pool), alone)
+        finally:
+            alone[1].end()
+        if slowed is not None:
+            reason = f"{baseline} takes {slowed:.2g} times as long beside them as in a process of its own"
+            raise SuspectsError(suspects, reason)
+
+    def _of_baseline(self, timed_only: Sequence[int] = ()) -> tuple[Collected, Pool]:
+        """Processes that measure nothing but the baseline, and what they send."""
+        baseline = self._case.baseline
+        side = Side(0, baseline.environment, (baseline.name,))
+        seen = self._collected([side])
+        return seen, Pool(partial(self._start, side=side), seen.take, 0.0, timed_only=timed_only)
 
     def _start(self, place: Place, side: Side | None = None) -> Process:
         side = side or self._sides[place.side]

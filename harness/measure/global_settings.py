@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -156,6 +157,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "whether torch's profiler runs": (torch_private.profiling, lambda _: torch_private.stop_profiling()),
     "numpy's handling of errors": (np.geterr, lambda state: np.seterr(**state)),
+    "the tracing of Python's memory": (tracemalloc.is_tracing, lambda _: tracemalloc.stop()),
     "the tracing function": (sys.gettrace, sys.settrace),
     "the profiling function": (sys.getprofile, sys.setprofile),
 }
@@ -192,6 +194,11 @@ SLOW_SETTINGS: dict[str, Setting] = {
 }
 if hasattr(sys, "monitoring"):  # Python 3.12
     SETTINGS["the tools of sys.monitoring"] = (_tools, _free_tools)
+if hasattr(os, "sched_getscheduler"):  # Linux
+    SLOW_SETTINGS["the policy by which it is scheduled"] = (
+        lambda: (os.sched_getscheduler(0), os.sched_getparam(0).sched_priority),
+        lambda policy: os.sched_setscheduler(0, policy[0], os.sched_param(policy[1])),
+    )
 if hasattr(os, "sched_getaffinity"):  # Linux
     SLOW_SETTINGS["the cores that it may run on"] = (
         partial(os.sched_getaffinity, 0),

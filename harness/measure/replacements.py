@@ -7,6 +7,8 @@ itself rests on is watched more closely: whole classes, constants, the code of f
 from __future__ import annotations
 
 import builtins
+import ctypes
+import gc
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,6 +52,7 @@ HARNESS = "harness."
 SENDING = ("dataclasses", "json", "json.encoder", "multiprocessing.connection")
 CLOCK = "time."
 LIBRARY = "variants."
+IMMUTABLE = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)  # but for who finds the dict behind
 BUILT_IN = frozenset(vars(builtins))
 # What the time of a block rests on: looked at after each turn
 TIMING = (
@@ -58,6 +61,7 @@ TIMING = (
     "harness.measure.run_delay",
     "harness.execution.time_slices",
 )
+BUILT_INS = tuple(f"builtins.{kind.__name__}." for kind in IMMUTABLE)
 BODY = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 BY, BODY_EXCHANGED = " (to ", " (another body)"  # in the names of what was replaced
 BY_COMPILER = {"torch.nn.Module.__init__", "torch.nn.Module.__setstate__"}  # which Dynamo replaces as it is imported
@@ -75,9 +79,9 @@ class Originals:
         self._bodies: list[tuple[str, types.FunctionType]] = []
         self._known = set[int]()
         self._parts: list[Any] = []  # of the bodies, three of each
-        self._calls: list[tuple[dict[str, Any], str, Any, tuple[Any, ...]]] = []
+        self._calls: list[tuple[dict[str, Any], str, Any, tuple[Any, ...], list[tuple[torch.Tensor, ...]]]] = []
         self._objects: list[tuple[Any, frozenset[str]]] = []
-        self._vital: tuple[str, ...] = (HARNESS, CLOCK, LIBRARY, *(f"{name}." for name in SENDING))
+        self._vital: tuple[str, ...] = (HARNESS, CLOCK, LIBRARY, *BUILT_INS, *(f"{name}." for name in SENDING))
         if spaces is None:
             self._inherited["torch.Tensor"] = (torch.Tensor, _shadowable(torch.Tensor))
         for title, space in _spaces() if spaces is None else spaces:
@@ -107,7 +111,8 @@ class Originals:
 
     def hold(self, calls: dict[str, Any], name: str) -> None:
         """Watches a call, for as long as it is in `calls`, and what it is bound to."""
-        self._calls.append((calls, name, calls[name], _bound(calls[name])))
+        parts = _bound(calls[name])
+        self._calls.append((calls, name, calls[name], parts, [(each, each.detach()) for each in _tensors(parts)]))
 
     def restore(self) -> list[str]:
         """Restores everything that was replaced; returns the dotted names, and what they were replaced by."""
@@ -122,7 +127,7 @@ class Originals:
                     now = vars(space).get(name)
                     if now is not value and not _by_torch(name, now):
                         changed.append(f"{title}.{name}{BY}{_origin(now)})")
-                        setattr(space, name, value)
+                        _put(space, name, value)
         for title, (kind, inherited) in self._inherited.items():
             if inherited.isdisjoint(vars(kind)):
                 continue
@@ -162,7 +167,12 @@ class Originals:
 
     def _restore_calls(self) -> list[str]:
         changed = []
-        for calls, name, call, parts in self._calls:
+        for calls, name, call, parts, tensors in self._calls:
+            for tensor, known in tensors:
+                if _form(tensor) != _form(known):
+                    tensor.__class__ = type(known)
+                    tensor.data = known
+                    changed.append(f"{HARNESS}measure.latency.Sampler: the inputs of {name}")
             now = calls.get(name, call)
             if now is not call or not all(map(_is, _bound(call), parts)):
                 calls[name] = call
@@ -205,6 +215,16 @@ def _shadowable(kind: type) -> frozenset[str]:
     return frozenset(name for name in dir(kind) if name not in vars(kind))
 
 
+def _tensors(parts: Sequence[Any]) -> list[torch.Tensor]:
+    """The plain strided tensors among what a call is bound to."""
+    return [each for each in parts if type(each) is torch.Tensor and each.layout == torch.strided]
+
+
+def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What a tensor is but for its contents: the same values in another form may take longer."""
+    return type(tensor), tensor.data_ptr(), tensor.stride(), tensor.dtype
+
+
 def _origin(replacement: Any) -> str:
     """The dotted name of a replacement: `my_kernels.slow`."""
     module = getattr(replacement, "__module__", None)
@@ -219,6 +239,15 @@ def _by_torch(name: str, replacement: Any) -> bool:
     return known == name and str(module).startswith("torch.")
 
 
+def _put(space: Any, name: str, value: Any) -> None:
+    """Sets a name of a module or class; of a class that takes none, in the dict behind it, where it was replaced."""
+    try:
+        setattr(space, name, value)
+    except TypeError:
+        gc.get_referents(vars(space))[0][name] = value
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(space))
+
+
 def _is(left: Any, right: Any) -> bool:
     return left is right
 
@@ -229,6 +258,7 @@ def _spaces() -> Iterator[tuple[str, Any]]:
     yield "torch.Tensor", torch.Tensor
     yield "torch.nn.Module", torch.nn.Module
     yield "torch.ops.aten", torch.ops.aten
+    yield from ((f"builtins.{kind.__name__}", kind) for kind in IMMUTABLE)
     for name, module in list(sys.modules.items()):
         if name.startswith(HARNESS) or name in SENDING:
             yield name, module
