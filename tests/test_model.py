@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import model_zoo
 import pytest
@@ -215,6 +216,18 @@ def test_what_takes_no_gradient_in_a_training_step_is_measured_forward(tmp_path:
              for name in ("softmax_64x16", "Linear_64x16", "whole")}  # fmt: skip
     assert modes == {"softmax_64x16": "forward", "Linear_64x16": "forward_backward", "whole": "forward_backward"}
     assert "mode=forward " in (folder_of(ran) / "cases" / "op" / "softmax_64x16.yaml").read_text()
+
+
+def test_what_was_measured_before_an_interrupt_is_kept(tmp_path: Path) -> None:
+    with mock.patch("harness.model.door.verify", side_effect=KeyboardInterrupt):
+        ran = model("model_zoo.normed", "variants=[as_is]", cwd=tmp_path)
+    assert (ran.status, ran.err) == (130, "interrupted\n")
+    (folder,) = (tmp_path / "outputs").glob("*/*")
+    assert ran.out.endswith(f"Results: {folder.relative_to(tmp_path)}, without decisions\n")
+    rows = {row["group"]: row["case"] for row in table(folder / "hotspots.csv")}
+    assert rows["MyRMSNorm_16x64"] == "cases/MyRMSNorm_16x64"
+    assert "MyRMSNorm_16x64" in (folder / "report.html").read_text()
+    assert not (folder / "model.json").exists()
 
 
 @pytest.mark.slow

@@ -59,7 +59,11 @@ def run(asked: Asked, measured: bool, levels: bool) -> int:
     shown = [tables.hotspots(analysis.spots), *([tables.levels(analysis.spots)] if levels else [])]
     for table in shown:
         rendering.show(out, table)
-    finish(analysis, measured)
+    try:
+        finish(analysis, measured)
+    except KeyboardInterrupt:
+        out.print(f"Results: {asked.folder}, without decisions", markup=False, soft_wrap=True)
+        raise
     if analysis.decisions:
         rendering.show(out, tables.decisions(analysis))
     for sentence in sentences(analysis):
@@ -71,16 +75,18 @@ def run(asked: Asked, measured: bool, levels: bool) -> int:
 
 
 def finish(analysis: Analysis, measured: bool) -> None:
-    """Measures what was recorded, unless only its hot spots are wanted, and writes all files."""
+    """Measures what was recorded, unless only its hot spots are wanted, and writes all files; model.json if it ends."""
     folder = analysis.asked.folder
     files.write_hotspots(folder, analysis)
-    if measured and analysis.unmeasurable:
-        analysis.warn("the whole model", analysis.unmeasurable)
-        analysis.failed = True
-    elif measured:
-        measure_groups(analysis)
-        verify(analysis)
+    try:
+        if measured and analysis.unmeasurable:
+            analysis.warn("the whole model", analysis.unmeasurable)
+            analysis.failed = True
+        elif measured:
+            measure_groups(analysis)
+            verify(analysis)
+    finally:  # what was measured before an interrupt is shown as well
         files.write_hotspots(folder, analysis)
-    files.write_decisions(folder, analysis)
-    page.write(analysis)
+        files.write_decisions(folder, analysis)
+        page.write(analysis)
     files.write_model(folder, analysis)
