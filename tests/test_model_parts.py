@@ -18,6 +18,8 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from harness.configuration.errors import UsageError
+from harness.measure.modules import State, exact
+from harness.measure.perturbation import Rounding
 from harness.model import known, plain, ranges, replay
 from harness.model.predict import Saving, speedup
 from harness.model.replace import replaced
@@ -144,6 +146,34 @@ def test_what_is_within_torchs_transforms_is_seen_without_its_values() -> None:
     assert plain.others(seen.signatures[energy.signature]) == [
         "a tensor whose values cannot be read, as within torch.func"
     ]
+
+
+def test_what_is_within_torchs_transforms_is_checked_as_well() -> None:
+    state = State(exact(model_zoo.Derivative(), torch.float64))
+    x = torch.randn(8, 4, dtype=torch.float64)
+    expected = state.module(x)
+    with Rounding(torch.float32, 0).within(state):
+        moved = state.module(x)
+    assert not torch.equal(moved, expected) and torch.allclose(moved, expected, rtol=1e-4)
+
+
+class Scaled(nn.Module):
+    """Does one of two things, which nothing but an attribute says."""
+
+    def __init__(self, number: int, twice: bool) -> None:
+        super().__init__()
+        self.number, self.twice = number, twice
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if self.twice else x + 1
+
+
+def test_modules_are_alike_unless_something_that_they_hold_decides() -> None:
+    model = nn.Sequential(Scaled(0, True), Scaled(1, False), Scaled(2, True))
+    with watched(model, torch.float32) as seen:
+        model(torch.randn(2))
+    first, second, third = [call.config for call in seen.calls if call.function.endswith("Scaled")]
+    assert first == third != second
 
 
 def test_what_is_compiled_within_a_model_is_seen_as_it_was_written() -> None:

@@ -426,6 +426,17 @@ def test_a_module_that_was_compiled_by_its_owner_says_so() -> None:
     right(made)
     (note,) = bind(made.operation.variants[1], made, Cpu(), CaseData(made).inputs(1)).notes
     assert "compiled already" in note
+
+
+def test_a_module_that_is_compiled_in_place_is_measured_as_it_was_written_and_says_so() -> None:
+    def make() -> nn.Module:
+        module = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        module[0].compile(backend="eager")
+        return module
+
+    made = case(make, make, "forward")
+    (note,) = bind(made.operation.variants[1], made, Cpu(), CaseData(made).inputs(1)).notes
+    assert note.startswith("0: compiled in place by Module.compile")
     right(case(lambda: torch.compile(Net(), backend="eager"), Net))
 
 

@@ -17,7 +17,7 @@ from torch import nn
 from harness.configuration.errors import UsageError, with_article
 from harness.configuration.operation import SEEDS, Case, Function, Inputs, Variant, describe, resolve
 from harness.devices.base import Device
-from harness.measure import memory, modules, nki_kernel
+from harness.measure import memory, modules, nki_kernel, torch_private
 from harness.measure.modules import State
 from harness.measure.outputs import few
 
@@ -66,6 +66,12 @@ def _measured(
 
     if modules.eager(module) is not module:
         notes.append("is compiled already: neither its compile nor its graphs are counted; give the module and compile")
+    in_place = [name or "it" for name, part in module.named_modules() if torch_private.compiled_in_place(part)]
+    if in_place:
+        notes.append(
+            f"{few(in_place)}: compiled in place by Module.compile, which a copy is not: measured as it was written; "
+            "give torch.compile of it in its place, or compile the variant"
+        )
     copy = modules.measured(module, getattr(torch, case.dtype), device.torch_device())
     return State(copy, again=again), notes
 

@@ -58,7 +58,10 @@ class Rounding:
         def move(value: Any) -> Any:
             if not isinstance(value, torch.Tensor) or not is_inexact(value) or id(value) in known:
                 return value
-            moved = value * self._moved(torch.ones_like(value), self._inside)
+            try:
+                moved = value * self._moved(torch.ones_like(value), self._inside)
+            except RuntimeError:  # within vmap, which refuses to draw
+                return value
             if moved.requires_grad:
                 moved.register_hook(lambda gradient: self._moved(gradient, self._inside))
             known[id(moved)] = moved

@@ -48,6 +48,7 @@ MODULE_HOOKS = tuple(
 )
 LOOKUP_BACKEND, BACKEND_FAILED = "torch._dynamo:lookup_backend", "torch._dynamo.exc:BackendCompilerFailed"
 PROFILER_ENABLED, DISABLE_PROFILER = "torch.autograd:_profiler_enabled", "torch.autograd:_disable_profiler"
+COMPILED_IN_PLACE = "_compiled_call_impl"  # of a module
 FUNCTIONS_BEHIND = "torch._VF"  # where torch's own Python finds functions that it does not offer
 SPAN = "torch:_C._profiler._RecordFunctionFast"
 PROFILER_CONFIGURATION = "torch:_C._profiler._ExperimentalConfig"
@@ -79,7 +80,8 @@ NAMES = (
     *(f"{DYNAMO}:CompilationMetrics.{field}" for field in METRIC_FIELDS),
     *(f"{module}:get_config_copy" for module in CONFIGURATIONS),
     *(FUNCTION_MODES, DISPATCH_MODES, POP_FUNCTION_MODE, POP_DISPATCH_MODE, TOP_SAVED_HOOKS, POP_SAVED_HOOKS),
-    *(FUNCTIONS_BEHIND, KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
+    *(f"torch.nn:Module.{COMPILED_IN_PLACE}", FUNCTIONS_BEHIND),
+    *(KERNELS, f"{LIBRARY}._destroy", *MODULE_HOOKS, DONATED_BUFFER, LOOKUP_BACKEND, BACKEND_FAILED),
     *(PROFILER_ENABLED, DISABLE_PROFILER, SPAN, VECTOR_INSTRUCTIONS, LOAD_KERNEL, REGISTER_BACKENDS, SOURCE_KEY),
     *(f"torch:Tensor.{name}" for name in ("_version", "_indices", "_values")),
     *(PROFILER_IMPORTS, *BEFORE_PROBES, *LAZILY_IMPORTED),
@@ -241,6 +243,11 @@ def span(name: str) -> Any:
     return _called(SPAN, name)
 
 
+def compiled_in_place(module: Any) -> bool:
+    """Whether a module's own `compile` has been called; False if torch does not say."""
+    return getattr(module, COMPILED_IN_PLACE, None) is not None
+
+
 def version(tensor: Any) -> int:
     """How often a tensor has been written in place; always 0 if torch does not say."""
     return int(getattr(tensor, "_version", 0))
@@ -271,7 +278,8 @@ def start_compiler() -> None:
 
 def _exists(name: str) -> bool:
     owner, _, part = name.rpartition(".")
-    return _named(name) is not None or part in getattr(_named(owner), "__dataclass_fields__", ())
+    known = _named(owner)
+    return _named(name) is not None or hasattr(known, part) or part in getattr(known, "__dataclass_fields__", ())
 
 
 @functools.cache

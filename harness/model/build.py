@@ -13,6 +13,7 @@ from torch import nn
 
 from harness.configuration.errors import UsageError, one_line, with_article
 from harness.configuration.operation import Function, describe, resolve
+from harness.measure import torch_private
 from harness.measure.modules import eager
 
 Inputs = tuple[Any, ...] | dict[str, Any]  # positional arguments of the model, or keyword arguments
@@ -53,7 +54,8 @@ def _built(builder: Function, inputs: Function | None, seed: int) -> Built:
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module):
         raise UsageError(f"{where}: returned {_kind(made)}; {EXPECTED}")
     inner = eager(made[0])
-    return Built(inner, _arguments(where, made[1]), compiled=inner is not made[0])
+    compiled = inner is not made[0] or torch_private.compiled_in_place(inner)
+    return Built(inner, _arguments(where, made[1]), compiled)
 
 
 def described(function: Function) -> str:

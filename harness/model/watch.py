@@ -201,9 +201,19 @@ def _hooked(
 
 
 def _config(module: nn.Module) -> str:
-    """A digest of what sets a module's calls apart from those of another of its class."""
+    """A digest of what sets a module's calls apart from those of another of its class.
+
+    That is how it prints, its shapes, and the truth values and fractions that it and its modules hold: whole numbers
+    and texts may say no more than which of many it is.
+    """
     shapes = [(name, tuple(value.shape)) for name, value in module.named_parameters()]
-    return hashlib.sha256(f"{module!r} {shapes} {module.training}".encode()).hexdigest()[:16]
+    held = [
+        (path, name, value)
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, (bool, float)) and not name.startswith("_")
+    ]
+    return hashlib.sha256(f"{module!r} {shapes} {held}".encode()).hexdigest()[:16]
 
 
 def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
