@@ -8,9 +8,10 @@ from typing import Any
 
 import psutil
 import pytest
-from cli import PEAKS, ROOT, Ran, in_process
+from cli import PEAKS, ROOT, Ran, in_process, run
 from conftest import Shared
 
+from harness.judge import candidate
 from harness.measure.kinds import KINDS
 
 TRICKS = Path(__file__).parent / "tricks"
@@ -169,6 +170,43 @@ def test_a_file_without_a_solution_costs_itself_alone(tmp_path: Path) -> None:
     assert {each["candidate"]: each["valid"] for each in said(ran)["ranking"]} == {"04_mish": True, "nothing": False}
     alone = in_process(*command[1:], "dtype=float32", "lock=none", cwd=tmp_path, module="harness.judge")
     assert (alone.status, alone.error.endswith("nothing.py: defines no ModelNew")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"try:\n    import fast\nexcept ImportError:\n    def rmsnorm(x, weight): ...\n",
+        b"if True:\n    rmsnorm = None\n",
+        "\ufeffdef rmsnorm(x, weight): ...\n".encode(),
+        b"# -*- coding: latin-1 -*-\n# caf\xe9\ndef rmsnorm(x, weight): ...\n",
+    ],
+)
+def test_the_function_is_found_wherever_python_finds_it(tmp_path: Path, source: bytes) -> None:
+    (tmp_path / "x=1.py").write_bytes(source)
+    (found,) = candidate.read([str(tmp_path / "x=1.py")], None, "rmsnorm")
+    assert (found.function, found.fault) == ("rmsnorm", None)
+
+
+@pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "+".join(["1"] * 200_000), "\0"])
+def test_what_python_cannot_read_is_the_candidates_fault(tmp_path: Path, source: str) -> None:
+    (tmp_path / "deep.py").write_text(source)
+    (found,) = candidate.read([str(tmp_path / "deep.py")], None, "rmsnorm")
+    assert found.fault is not None and found.fault.startswith("is no Python: ")
+
+
+@pytest.mark.slow
+def test_what_stands_beside_a_candidate_runs_in_measuring_processes_alone(tmp_path: Path) -> None:
+    """Torch imports triton if it is there, and the server that processes are forked from imports torch, unconfined."""
+    beside, ran_by = tmp_path / "beside", tmp_path / "ran_by"
+    beside.mkdir()
+    (beside / "rmsnorm.py").write_text(
+        "import torch\ndef rmsnorm(x, w): return torch.rms_norm(x, x.shape[-1:], w, 1e-6)\n"
+    )
+    for name in ("triton", "pyarrow", "numexpr", "bottleneck"):
+        (beside / f"{name}.py").write_text(f"open({str(ran_by)!r}, 'a').write('{name} ')\n")
+    ran = run(str(beside / "rmsnorm.py"), *BRIEF, cwd=tmp_path, module="harness.judge", XDG_CACHE_HOME=str(tmp_path))
+    assert said(ran)["valid"]
+    assert not ran_by.exists()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from harness.execution import imports
+
 PACKAGES = ("harness", "variants")  # of this installation or checkout
 OWN_VARIABLES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # which belong to this Python
 
@@ -96,7 +98,7 @@ class Server:
 
     def fork(self, content: Mapping[str, Any], descriptors: Sequence[int]) -> None:
         """Has it start a process, which works where this one does; an interpreter that has ended does not."""
-        request = {"folder": os.getcwd(), "path": _path(), "arguments": content}
+        request = {"folder": os.getcwd(), "path": [*_path(), *imports.STRANGERS], "arguments": content}
         with contextlib.suppress(OSError):
             socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
 

@@ -29,7 +29,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
-from harness.execution import fork_server, interpreter, token
+from harness.execution import fork_server, imports, interpreter, token
 from harness.execution.encoding import from_json, to_json
 from harness.execution.environment import environ, importable, worker_environment
 from harness.execution.frames import Frames
@@ -155,7 +155,8 @@ def _forked(
         process = context.Process(  # type: ignore[attr-defined]
             target=entry, args=(target, task, names, theirs, turn, log), daemon=True
         )
-        process.start()
+        with imports.strangers():  # what is on the path now is on that of the process
+            process.start()
     theirs.close()
     return process, ours, turn
 

@@ -30,8 +30,8 @@ def main() -> int:
     """Runs the program; returns its exit status."""
     since = time.monotonic()
     args = _parser().parse_intermixed_args()
-    files = [word for word in args.words if "=" not in word]
-    overrides = [word for word in args.words if "=" in word]
+    overrides = [word for word in args.words if "=" in word and not Path(word).is_file()]
+    files = [word for word in args.words if word not in overrides]
     if not files:
         raise UsageError("CANDIDATE: name the file of at least one; see python -m harness.judge --help")
     from harness.judge import candidate, judging, verdict  # not above: --help takes less time without

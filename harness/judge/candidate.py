@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.configuration.errors import UsageError, one_line
+from harness.execution import imports
 from harness.problems.sources import unpack
 
 USUAL = "candidate"  # the function's name, if it is not the operation's
@@ -39,15 +39,15 @@ def read(paths: Sequence[str], function: str | None, op: str | None) -> list[Can
 
 def _read(path: Path, name: str, function: str | None, op: str | None) -> Candidate:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_bytes()
+    except OSError as error:
         raise UsageError(f"{path}: cannot be read: {one_line(error)}") from error
     if op is None:
         return Candidate(name, path, None)
     wanted = [function] if function else [op.rpartition("/")[2], USUAL]
     try:
         offered = _names(ast.parse(text))
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # of what is nested too deep
         return Candidate(name, path, wanted[0], f"is no Python: {one_line(error)}")
     found = next((each for each in wanted if each in offered), None)
     if found is None and function is None and len(offered) == 1:
@@ -59,10 +59,14 @@ def _read(path: Path, name: str, function: str | None, op: str | None) -> Candid
 
 
 def _names(module: ast.Module) -> list[str]:
-    """The public names that a module gives a function, a class or a value."""
+    """The public names that a module gives a function, a class or a value, within `if`, `try` and `with` as well."""
     names: list[str] = []
-    for statement in module.body:
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+    statements: list[ast.AST] = [*module.body]
+    while statements:
+        statement = statements.pop(0)
+        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
+            statements = [*ast.iter_child_nodes(statement), *statements]
+        elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             names.append(statement.name)
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -75,12 +79,12 @@ def _names(module: ast.Module) -> list[str]:
 def variant(candidate: Candidate, folder: Path) -> dict[str, str]:
     """A candidate as a variant; if it is a function, its file is copied into `folder`, where imports find it.
 
-    What stands beside the file is found as well, after everything else.
+    What stands beside the file is found as well, after everything else, by measuring processes alone.
     """
     if candidate.function is None:
         unpack(candidate.path)
         return {"solution": str(candidate.path.resolve())}
     module = f"judged_{re.sub(r'[^0-9A-Za-z_]', '_', candidate.name)}"
     shutil.copyfile(candidate.path, folder / f"{module}.py")
-    sys.path += [entry for entry in (str(folder), str(candidate.path.resolve().parent)) if entry not in sys.path]
+    imports.STRANGERS += [str(folder), str(candidate.path.resolve().parent)]
     return {"fn": f"{module}.{candidate.function}"}
