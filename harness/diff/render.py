@@ -111,7 +111,7 @@ def _changes(change: Change | None) -> list[str]:
     if change is None:
         return [formatting.NOTHING] * 3
     relative = f"{change.control}: {summary.interval(change.relative)}" if change.relative else formatting.NOTHING
-    return [summary.interval(change.typical), summary.signed(change.minimum), relative]
+    return [summary.interval(change.typical), formatting.change(change.minimum), relative]
 
 
 def _gate(difference: Difference, level: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from harness.diff.difference import CaseDifference, Difference, VariantDifference, gate_failures
 from harness.diff.runs import DEVICE, LATENCY
 from harness.report import formatting
+from harness.report.formatting import FACTOR
 from harness.results.measurement import OK
 from harness.results.statistics import Interval
 
@@ -14,7 +15,6 @@ WHERE = {LATENCY: "", DEVICE: " on the device"}
 TIME = {LATENCY: "latency", DEVICE: "device time"}
 GROUPS = ("missing", "added", "unclear", "same")  # in the order of their sentences
 NAMED = 4  # variants in a sentence
-FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentage
 
 
 def sides(difference: Difference) -> list[str]:
@@ -83,19 +83,10 @@ def interval(change: Interval | None) -> str:
     if change is None:
         return formatting.NOTHING
     bounds = (change.value, change.low, change.high)
-    text = signed if all(1 / FACTOR < bound < FACTOR for bound in bounds) else formatting.times_factor
+    small = all(1 / FACTOR < bound < FACTOR for bound in bounds)
+    text = formatting.change if small else formatting.times_factor
     span = formatting.UNKNOWN if formatting.vague(*bounds) else f"({text(change.low)} to {text(change.high)})"
     return f"{text(change.value)} {span}"
-
-
-def signed(change: float) -> str:
-    """A ratio new / old as a percentage of change, or as a factor."""
-    if not 1 / FACTOR < change < FACTOR:
-        return formatting.times_factor(change)
-    share = formatting.percent(abs(change - 1))
-    if share == formatting.percent(0):
-        return share
-    return f"{'+' if change > 1 else '−'}{share}"
 
 
 def common(difference: Difference) -> list[str]:
@@ -134,7 +125,7 @@ def _sentences(variant: VariantDifference, absolute: bool) -> list[str]:
         if change.verdict in ("faster", "slower"):
             typical = interval(change.typical if absolute else change.relative)
             against = "" if absolute else f" relative to {change.control}"
-            minimum = f"{signed(change.minimum)} in its minimum {TIME[metric]}"
+            minimum = f"{formatting.change(change.minimum)} in its minimum {TIME[metric]}"
             claims.append(f"is {change.verdict}{WHERE[metric]}: {typical}{against}, {minimum}.")
     return claims
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from harness.configuration.command_line import Parser, choice, exit_status, number, share
 from harness.configuration.errors import UsageError
-from harness.history import band, checks, findings, helpers, history, page, pivot, render, table, words
+from harness.history import band, checks, findings, helpers, history, pivot, table, words
 from harness.history.band import BROKEN, SLOWER, Judgement
 from harness.history.history import History, Settings
 from harness.report import formatting
@@ -44,8 +46,11 @@ def main() -> int:
     side_by_side = pivot.pivot(made, args.pivot) if args.pivot is not None else None
     recent = findings.recent(made.findings, made.newest, args.days)
     judged = _judged(args.new, made, settings) if args.new else None
-    if args.out is not None:
-        with helpers.beside(lambda: table.write(args.out, made.groups, made.changes, args.store)):
+    writing = contextlib.nullcontext() if args.out is None else helpers.beside(partial(_write_table, args, made))
+    with writing:
+        from harness.history import page, render  # not earlier, but meanwhile: jinja2 and rich take a while
+
+        if args.out is not None:
             page.write(args.out, made, args.threshold, args.days, side_by_side)
     if judged is None:
         failed = [f"{one.where}: {one.what}" for one in findings.failures(recent, args.fail_on)]
@@ -65,6 +70,10 @@ def main() -> int:
         else:
             render.show(lines, rows, side_by_side, [*closing, *([f"Results: {args.out}"] if args.out else [])])
     return int(bool(failed))
+
+
+def _write_table(args: argparse.Namespace, made: History) -> None:
+    table.write(args.out, made.groups, made.changes, args.store)
 
 
 def _judged(paths: list[Path], made: History, settings: Settings) -> list[Judgement]:

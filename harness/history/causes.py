@@ -194,7 +194,7 @@ def _log(change: Change) -> float:
 
 
 def _signed(log: float) -> str:
-    return f"{'+' if log > 0 else '−'}{formatting.percent(abs(float(np.expm1(log))))}"
+    return formatting.change(float(np.exp(log)))
 
 
 def _texts(differences: Differences) -> str:

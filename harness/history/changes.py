@@ -81,6 +81,8 @@ def shift(series: Series, before: int, after: int, runs: int) -> float | None:
 
 def _moves(group: Group, name: str, measure: str, threshold: float, confidence: float) -> list[Change]:
     series = group.series(name, measure)
+    if not len(series.places):
+        return []
     correlated = measure in ABSOLUTE
     places = steps.steps(series.logs, float(np.log1p(threshold)), correlated)
     bounds = [0, *places, len(series.places)]
@@ -163,11 +165,11 @@ def _same(change: Change, move: Change) -> bool:
 
 def _statuses(group: Group, name: str) -> list[Change]:
     """A change for each time that the variant was not right, and, if it never was again, that is all of it."""
-    statuses = group.texts(name, "status")
     changes: list[Change] = []
-    if not {*statuses} - {OK, SKIPPED, None}:  # nearly always
+    if group.statuses(name) <= {OK, SKIPPED, None}:  # nearly always
         return changes
-    known = [(place, status) for place, status in enumerate(statuses) if status not in (SKIPPED, None)]
+    statuses = enumerate(group.texts(name, "status"))
+    known = [(place, status) for place, status in statuses if status not in (SKIPPED, None)]
     for (before, old), (place, new) in pairwise(known):
         if old == OK and new != OK:
             reason = group.runs[place].results[name].reason

@@ -68,7 +68,7 @@ class Finding:
         if len(self.changes) == 1:
             return words.size(self.first.ratio)
         values = sorted(change.ratio.value for change in self.changes if change.ratio)
-        low, middle, high = (words.signed(float(value)) for value in (values[0], np.median(values), values[-1]))
+        low, middle, high = (formatting.change(float(value)) for value in (values[0], np.median(values), values[-1]))
         return middle if low == high else f"{middle} ({low} to {high})"
 
     @property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +17,7 @@ from harness.history.listing import state
 from harness.results.storage import atomic
 
 KEY = 16  # bytes
+BUFFER = 1 << 20  # bytes that are copied at a time
 Portion = tuple[bytes, Callable[[], str]]  # the key of all that a text is made of, and what makes it
 
 
@@ -45,19 +46,20 @@ def key(*parts: str | bytes) -> bytes:
 
 
 def write(path: Path, portions: Iterable[Portion], before: Kept) -> Kept:
-    """Writes a file, which appears whole or not at all, and makes the texts that were not in it before."""
+    """Writes a file, which appears whole or not at all, and makes the texts that were not in it before.
+
+    Raises OSError if it cannot be written, or if the file of before is written by another program meanwhile.
+    """
     keys, ends = [], [0]
-    with _mapped(path, before) as (old, places), atomic(path) as file:
-        copied = slice(0, 0)  # a part of the old file, of one portion or of several neighbours
+    with _opened(path) as old, atomic(path) as file:
+        places = before.places if old is not None and state(os.fstat(old.fileno())) == before.state else {}
+        copy = _Copy(old, file.buffer)
         for each, make in portions:
             first, last = places.get(each, (0, 0))
-            if first != copied.stop or not last:
-                _copy(old, copied, file.buffer)
-                copied = slice(first, first)
-            copied = slice(copied.start, last)
+            copy.add(first, last)
             ends.append(ends[-1] + (last - first if last else file.buffer.write(make().encode())))
             keys.append(each)
-        _copy(old, copied, file.buffer)
+        copy.flush()
         written = os.fstat(file.fileno()).st_ino
     seen = path.stat()
     if seen.st_ino != written:  # another process was faster
@@ -65,22 +67,41 @@ def write(path: Path, portions: Iterable[Portion], before: Kept) -> Kept:
     return Kept(state(seen), b"".join(keys), np.array(ends[1:], "<i8"))
 
 
-def _copy(old: mmap.mmap | bytes, part: slice, file: BinaryIO) -> None:
-    with memoryview(old) as whole, whole[part] as text:
-        file.write(text)
+class _Copy:
+    """Copies parts of an old file, neighbours at once, through a buffer: to map the file takes twice as long."""
+
+    def __init__(self, old: BufferedReader | None, new: BinaryIO):
+        self.old, self.new = old, new
+        self.buffer = memoryview(bytearray(BUFFER))
+        self.first = self.last = 0
+
+    def add(self, first: int, last: int) -> None:
+        """Takes the bytes from `first` to before `last`, or none; copies what was taken unless they follow it."""
+        if first != self.last or not last:
+            self.flush()
+            self.first = first
+        self.last = last
+
+    def flush(self) -> None:
+        """Copies what was taken."""
+        if self.old is None or self.first == self.last:
+            return
+        self.old.seek(self.first)
+        for start in range(self.first, self.last, BUFFER):
+            part = self.buffer[: self.last - start]
+            if self.old.readinto(part) != len(part):
+                raise OSError(f"{self.old.name}: was changed while it was read")
+            self.new.write(part)
+        self.first = self.last
 
 
 @contextlib.contextmanager
-def _mapped(path: Path, before: Kept) -> Iterator[tuple[mmap.mmap | bytes, dict[bytes, tuple[int, int]]]]:
-    """The text of a file and its portions; nothing if it is not as it was left."""
+def _opened(path: Path) -> Iterator[BufferedReader | None]:
+    """A file, if there is one."""
     try:
         file = path.open("rb")
     except OSError:
-        yield b"", {}
+        yield None
         return
     with file:
-        if not len(before.ends) or state(path.stat()) != before.state:
-            yield b"", {}
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            yield text, before.places
+        yield file

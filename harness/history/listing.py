@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import stat
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.configuration.errors import UsageError
-from harness.history.helpers import Helpers
+from harness.history import helpers
 from harness.history.sources import ABSENT, OTHER, UNREAD, Sources
 from harness.results import storage
 
@@ -46,11 +46,10 @@ class Listing(Sources):
     Raises UsageError if the path does not exist.
     """
 
-    def __init__(self, path: Path, known: Known, helpers: Helpers):
+    def __init__(self, path: Path, known: Known):
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
         self.before = known
-        self.helpers = helpers
         self.folders: Sequence[str]
         self.files: Sequence[str]
         self.young = time.time_ns() - YOUNG_NS
@@ -60,7 +59,7 @@ class Listing(Sources):
         else:
             self.root = str(path)
             self.folders, self.states, self.files = (), np.zeros(0, "<i8"), [""]
-            self.found = self._found([path.with_name(PAGE).exists()])
+            self.found = self._found([path.with_name(PAGE).exists()], self._states(known.files, ()))
         self.names = [self.root + file for file in self.files]
         self.contents = self.found["content"]
 
@@ -96,43 +95,48 @@ class Listing(Sources):
     def _search(self) -> None:
         """Looks into the folders that are new, or not as before."""
         known = self.before
-        states = self._states(known.folders, folders=True)
+        now = self._states(known.files, known.folders)
+        of_files, states = now[: len(known.files)], now[len(known.files) :]
         unchanged = (states == known.states) & (states != YOUNG)
         if unchanged.all() and len(known.folders):
             self.folders, self.states, self.files = known.folders, states, known.files
-            self.found = self._found(known.found["page"])
+            self.found = self._found(known.found["page"], of_files)
             return
-        there: dict[str, int] = {}
-        for folder, state in zip(known.folders, states.tolist(), strict=True):
-            if state != GONE and (not folder or _parent(folder) in there):
-                there[folder] = state
-        same = {folder for folder, equal in zip(known.folders, unchanged, strict=True) if equal} & there.keys()
-        files = {
-            file: page
-            for file, page in zip(known.files, known.found["page"].tolist(), strict=True)
-            if _parent(file) in same
-        }
+        there = dict(zip(known.folders, states.tolist(), strict=True))
+        files = dict(zip(known.files, known.found["page"].tolist(), strict=True))
+        changed = [known.folders[place] for place in np.flatnonzero(~unchanged).tolist()] or [""]
+        for folder in changed:
+            if there.get(folder, GONE) == GONE:
+                self._forget(folder, there, files)
         there.setdefault("", _state(self.root, self.young, True, ""))
-        ahead = [folder for folder in there if folder not in same]
-        while ahead:
-            if (folder := ahead.pop()) in there:
-                ahead += self._scanned(folder, there, files)
-        self.folders = sorted(there, key=_order)
+        while changed:
+            if (folder := changed.pop()) in there:
+                changed += self._scanned(folder, there, files)
+        self.folders = sorted(there)
         self.states = np.array([there[folder] for folder in self.folders], "<i8")
-        self.files = sorted(files, key=_order)
-        self.found = self._found([files[file] for file in self.files])
+        self.files = sorted(files)
+        self.found = self._found([files[file] for file in self.files], of_files)
+
+    def _forget(self, folder: str, there: dict[str, int], files: dict[str, bool]) -> None:
+        """Takes out a folder, and all that was known to be in it, at any depth."""
+        there.pop(folder, None)
+        for path in _within(self.before.folders, folder):
+            there.pop(path, None)
+        for path in _within(self.before.files, folder):
+            files.pop(path, None)
 
     def _scanned(self, folder: str, there: dict[str, int], files: dict[str, bool]) -> list[str]:
-        """Adds what is in a folder; returns the folders in it that are new. One that cannot be read is passed over."""
-        within = f"{folder}/" if folder else ""
+        """Takes in what is in a folder now; returns the new folders in it. One that cannot be read is passed over."""
         try:
             entries = list(os.scandir(self.root + folder))
         except OSError:
-            for known in (there, files):
-                for path in [path for path in known if path.startswith(within)]:
-                    del known[path]
+            self._forget(folder, there, files)
             there[folder] = YOUNG
             return []
+        within = f"{folder}/" if folder else ""
+        for path in _within(self.before.files, folder):
+            if "/" not in path[len(within) :]:
+                files.pop(path, None)
         page = any(entry.name == PAGE for entry in entries)
         new = []
         for entry in entries:
@@ -145,27 +149,37 @@ class Listing(Sources):
                 files[path] = page
         return new
 
-    def _found(self, pages: Sequence[bool] | np.ndarray) -> np.ndarray:
-        """The files as they are now, with the contents of those that are as before."""
-        found = np.zeros(len(self.files), FILE)
-        found["state"], found["page"] = self._states(self.files, folders=False), pages
-        found["content"] = np.where(found["state"] == GONE, ABSENT, UNREAD)
-        places = {file: place for place, file in enumerate(self.before.files)}
+    def _found(self, pages: Sequence[bool] | np.ndarray, states: np.ndarray) -> np.ndarray:
+        """The files as they are now, with the contents of those that are as before.
+
+        `states` are those that the files of before have now.
+        """
+        known = self.before
+        places = {file: place for place, file in enumerate(known.files)}
         before = np.array([places.get(file, len(places)) for file in self.files], int)
-        known = np.append(self.before.found, NEW)[before]
-        same = (found["state"] == known["state"]) & (found["state"] != YOUNG)
-        found["content"][same] = known["content"][same]
+        new = np.flatnonzero(before == len(places))
+        now = np.append(states, GONE)[before]
+        now[new] = self._states([self.files[place] for place in new.tolist()], ())
+        found = np.append(known.found, NEW)[before]
+        unread = (now != found["state"]) | (now == YOUNG)
+        found["content"][unread] = UNREAD
+        found["content"][now == GONE] = ABSENT
+        found["state"], found["page"] = now, pages
         return found
 
-    def _states(self, paths: Sequence[str], folders: bool) -> np.ndarray:
-        portions = ["\0".join(paths[start : start + PORTION]) for start in range(0, len(paths), PORTION)]
-        looked = self.helpers.map(partial(_look, self.root, self.young, folders), portions, 1)
-        return np.frombuffer(b"".join(looked), "<i8")
+    def _states(self, files: Sequence[str], folders: Sequence[str]) -> np.ndarray:
+        """The states of files, and then of folders."""
+        portions = [
+            (paths[start : start + PORTION], paths is folders)
+            for paths in (files, folders)
+            for start in range(0, len(paths), PORTION)
+        ]
+        return np.frombuffer(b"".join(helpers.shared(self._seen, portions, 1)), "<i8")
 
-
-def _look(root: str, young: int, folders: bool, paths: str) -> bytes:
-    """Numbers of 64 bits: to send so many objects from process to process takes longer than to look at the files."""
-    return np.array([_state(root, young, folders, path) for path in paths.split("\0")], "<i8").tobytes()
+    def _seen(self, paths: tuple[Sequence[str], bool]) -> bytes:
+        """Numbers of 64 bits: to send so many objects to another process takes longer than to look at the files."""
+        several, folders = paths
+        return np.array([_state(self.root, self.young, folders, path) for path in several], "<i8").tobytes()
 
 
 def _state(root: str, young: int, folder: bool, path: str) -> int:
@@ -184,10 +198,7 @@ def state(seen: os.stat_result) -> int:
     return hash((seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)) | 2  # the same in every process
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _order(path: str) -> str:
-    """To sort paths by: as if each folder was gone through by name."""
-    return path.replace("/", "\0")
+def _within(paths: Sequence[str], folder: str) -> Sequence[str]:
+    """Those of sorted paths that are in a folder, at any depth."""
+    first = bisect_left(paths, f"{folder}/") if folder else 0
+    return paths[first : bisect_left(paths, f"{folder}0", first) if folder else len(paths)]  # "0" comes after "/"

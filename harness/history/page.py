@@ -31,6 +31,7 @@ HERE = Path(__file__).with_name("templates")
 SHARED = Path(__file__).parents[1] / "report" / "templates"  # the style of all pages
 MARKED = 40  # versions that a chart marks at most
 DAYS = (1, 7, 30, 90, 365)
+SEPARATOR = "\0"  # of texts, where there are thousands: no file has it in its name
 SINGLE = (1e-30, 1e30)  # times within what single precision holds
 
 
@@ -84,10 +85,10 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
         "device": case.device,
         "machine": words.safe(group.machine),
         "baseline": words.safe(group.baseline),
-        "times": np.rint(group.runs.times).astype(int).tolist(),
-        "commits": commits,
-        "commit": [place[name] for name in names],
-        "names": group.runs.names.tolist(),
+        "times": _packed(np.rint(group.runs.times).astype("<f8")),
+        "commits": SEPARATOR.join(name.replace(SEPARATOR, "") for name in commits),
+        "commit": _packed(np.array([place[name] for name in names], "<i4")),
+        "names": SEPARATOR.join(group.runs.names.tolist()),
         "pages": _links(folder, group.runs.pages.tolist()),
         "versions": _versions(group),
         "series": [_series(group, name, changed.get((id(group), name), [])) for name in group.variants],
@@ -95,12 +96,13 @@ def _group(folder: Path, group: Group, changed: dict[tuple[int, str], list[Chang
 
 
 def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any]:
-    statuses = group.texts(name, "status")
-    right = {*statuses} <= {OK, None}
+    right = group.statuses(name) <= {OK, None}
     measures = {measure: group.series(name, measure) for measure in MEASURES}
     return {
         "variant": words.safe(name),
-        "wrong": [] if right else [[place, each] for place, each in enumerate(statuses) if each not in (OK, None)],
+        "wrong": []
+        if right
+        else [[place, each] for place, each in enumerate(group.texts(name, "status")) if each not in (OK, None)],
         "measures": {
             measure: _figures(series, len(group.runs)) for measure, series in measures.items() if len(series.places)
         },
@@ -110,7 +112,7 @@ def _series(group: Group, name: str, changes: Sequence[Change]) -> dict[str, Any
                 "measures": [STATUS] if change.ratio is None else list(change.evidence),
                 "outcome": words.outcome(change),
                 "cause": change.cause,
-                "text": words.signed(change.ratio.value) if change.ratio else (change.status or ("", ""))[1],
+                "text": formatting.change(change.ratio.value) if change.ratio else (change.status or ("", ""))[1],
                 "reason": words.safe(change.reason, 300),
             }
             for change in changes

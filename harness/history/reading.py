@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.configuration.errors import UsageError
-from harness.history import record
-from harness.history.helpers import Helpers
+from harness.history import helpers, record
 from harness.history.listing import Listing
 from harness.history.record import Plain
 from harness.history.runs import NONE, Runs
@@ -56,10 +55,9 @@ def read(kept_in: Path, paths: Sequence[Path], branch: str | None) -> Reading:
 
 def _read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
     problems: list[Problem] = []
-    with Helpers() as helpers:
-        listings = {path: Listing(path, store.listing(path), helpers) for path in dict.fromkeys(paths)}
-        several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
-        new = sum(_number(sources, store, problems, helpers) for sources in several)
+    listings = {path: Listing(path, store.listing(path)) for path in dict.fromkeys(paths)}
+    several: list[Sources] = [*listings.values(), *([Branch(branch)] if branch is not None else [])]
+    new = sum(_number(sources, store, problems) for sources in several)
     if changed := {path: listing.known for path, listing in listings.items() if listing.changed}:
         store.keep_listings(changed)
     _overlap(several)
@@ -80,7 +78,7 @@ def _read(store: Store, paths: Sequence[Path], branch: str | None) -> Reading:
     return Reading(runs, problems, names[np.delete(holding, first)].tolist(), new)
 
 
-def _number(sources: Sources, store: Store, problems: list[Problem], helpers: Helpers) -> int:
+def _number(sources: Sources, store: Store, problems: list[Problem]) -> int:
     """Numbers the contents of files, after reading those that the store does not know; returns how many these are."""
     new = 0
     unread = np.flatnonzero(sources.contents == UNREAD).tolist()
@@ -97,7 +95,7 @@ def _number(sources: Sources, store: Store, problems: list[Problem], helpers: He
             if key not in numbers:
                 fresh[key] = content
         if fresh:
-            numbers = store.keep(dict(zip(fresh, helpers.map(_look, [*fresh.values()], PORTION), strict=True)))
+            numbers = store.keep(dict(zip(fresh, helpers.shared(_look, [*fresh.values()], PORTION), strict=True)))
         for place, each in keys.items():
             sources.contents[place] = numbers.get(each or b"", UNREAD)
         new += len(fresh)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -124,15 +125,21 @@ def _figures(entry: Entry) -> dict[str, Figure]:
     if entry.measurement.status != OK or not entry.comparable:
         return {}
     found = {}
-    for measure, names in MEASURES.items():
-        known: list[Column | None] = [columns.find(name) for name in names]
-        value, low, high = (_positive(column.of(entry)) if column else None for column in known)
+    for measure, known in _columns().items():
+        value, low, high = (_positive(column.of(entry)) for column in known)
         doubtful = entry.host.too_short or entry.host.starved  # the loop around it, or the wait for a core
         if value is None or (doubtful and measure in (RELATIVE, LATENCY)):
             continue
         figure = (value, low, high)
         found[measure] = tuple(each and 1 / each for each in figure) if measure in RATIOS else figure
     return found  # type: ignore[return-value]
+
+
+@cache
+def _columns() -> dict[str, list[Column]]:
+    """Those of each measure."""
+    declared = {column.name: column for column in columns.MEASURED}
+    return {measure: [declared[name] for name in names] for measure, names in MEASURES.items()}
 
 
 def _add_ratios(figures: Mapping[str, dict[str, Figure]], baseline: str) -> None:

@@ -15,7 +15,7 @@ from harness.configuration.operation import CaseKey
 from harness.history.record import MEASURES, SKEW_S, Figure, Result, Setup
 
 NONE = -1  # the number of no text, and of no setup
-UNKNOWN = (None, None, None)  # a figure
+UNKNOWN = (np.nan, np.nan, np.nan)  # a figure
 RUN = np.dtype(
     [
         ("setup", "<i4"),  # its number; NONE of a content that holds no run
@@ -27,14 +27,8 @@ RUN = np.dtype(
         ("results", "<i4"),  # how many variants it has
     ]
 )
-RESULT = np.dtype(
-    [
-        ("variant", "<i4"),  # texts
-        ("status", "<i4"),
-        ("reason", "<i4"),
-        ("figures", "<f8", (len(MEASURES), 3)),  # a value and the bounds of its interval, in each measure, or NaN
-    ]
-)
+RESULT = np.dtype([("variant", "<i4"), ("status", "<i4"), ("reason", "<i4")])  # texts
+FIGURE = np.dtype(("<f8", 3))  # a value and the bounds of its interval, or NaN
 NO_RUN = (NONE, np.nan, NONE, NONE, False, np.nan, 0)
 
 
@@ -55,12 +49,15 @@ class Texts:
         return number
 
 
-def encoded(runs: Iterable[tuple[int, Sequence[Any]] | None], texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-    """Runs as the columns RUN, and their results, in the same order, as RESULT.
+def encoded(
+    runs: Iterable[tuple[int, Sequence[Any]] | None], texts: Texts
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Runs as the columns RUN; and their results, in the same order, as RESULT, and as FIGURE by measure.
 
     Each is the number of its setup and the plain values that `record.read` returned; None is a content that holds none.
+    A measure that no result has is left out.
     """
-    rows, results = [], []
+    rows, results, figures = [], [], []
     for run in runs:
         if run is None:
             rows.append(NO_RUN)
@@ -68,11 +65,14 @@ def encoded(runs: Iterable[tuple[int, Sequence[Any]] | None], texts: Texts) -> t
         setup, (instant, clock, commit, changed, yardstick, measured) = run
         known = np.nan if yardstick is None else yardstick
         rows.append((setup, instant, texts.number(clock), texts.number(commit), changed, known, len(measured)))
-        results += [
-            (*map(texts.number, described), [figures.get(measure, UNKNOWN) for measure in MEASURES])
-            for *described, figures in measured
-        ]
-    return np.array(rows, RUN), np.array(results, RESULT)
+        results += [tuple(map(texts.number, described)) for *described, _ in measured]
+        figures += [known for *_, known in measured]
+    present = [measure for measure in MEASURES if any(measure in known for known in figures)]
+    by_measure = {
+        measure: np.array([known.get(measure, UNKNOWN) for known in figures], float).reshape(-1, 3)
+        for measure in present
+    }
+    return np.array(rows, RUN), np.array(results, RESULT), by_measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +83,7 @@ class Columns:
     texts: Sequence[str]
     runs: np.ndarray  # of RUN, shape (runs,)
     results: np.ndarray  # of RESULT, shape (results,)
+    figures: Mapping[str, np.ndarray]  # of FIGURE, shape (results, 3), by measure; none of one that no result has
 
     @cached_property
     def ends(self) -> np.ndarray:
@@ -123,7 +124,7 @@ class Columns:
             self.setups[setup].renamed({old: new for (old, new), held in zip(pairs, several, strict=True) if held})
             for setup, *several in kinds.T.tolist()
         ]
-        return Columns(setups, texts.texts, runs, results)
+        return Columns(setups, texts.texts, runs, results, self.figures)
 
 
 def commit_name(commit: str | None, changed: bool) -> str | None:
@@ -171,8 +172,9 @@ class Runs(Sequence["Run"]):
     @property
     def commit_names(self) -> list[str | None]:
         """The commit of each in seven digits, with a + if files of it were changed."""
-        ids, changed = self.columns.named(self.column("commit")), self.column("changed").tolist()
-        return [commit_name(*each) for each in zip(ids, changed, strict=True)]
+        commits, which = np.unique(2 * self.column("commit") + self.column("changed"), return_inverse=True)
+        named = zip(self.columns.named(commits // 2), (commits % 2).tolist(), strict=True)  # NONE is -1
+        return np.array([commit_name(commit, bool(changed)) for commit, changed in named], object)[which].tolist()
 
     @cached_property
     def times(self) -> np.ndarray:
@@ -267,7 +269,7 @@ class Run:
     def results(self) -> Mapping[str, Result]:
         """Each variant's, by its name."""
         rows, _ = self.columns.rows(np.array([self.place]))
-        return {result.variant: result for result in map(self._result, self.columns.results[rows].tolist())}
+        return {result.variant: result for result in map(self._result, rows.tolist())}
 
     def _of(self, name: str) -> Any:
         return self.columns.runs[name][self.place].item()
@@ -276,11 +278,12 @@ class Run:
         (text,) = self.columns.named(np.array([self._of(name)]))
         return text
 
-    def _result(self, row: tuple[int, int, int, list]) -> Result:
-        variant, status, reason = (self.columns.texts[number] for number in row[:3])
+    def _result(self, row: int) -> Result:
+        variant, status, reason = (self.columns.texts[number] for number in self.columns.results[row].item())
+        figures = {measure: known[row].tolist() for measure, known in self.columns.figures.items()}
         known: dict[str, Figure] = {
             measure: tuple(None if math.isnan(each) else each for each in figure)
-            for measure, figure in zip(MEASURES, row[3], strict=True)
+            for measure, figure in figures.items()
             if not math.isnan(figure[0])
         }
         return Result(variant, status, reason, known)

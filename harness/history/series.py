@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.configuration.operation import CaseKey
-from harness.history.record import MEASURES, Result, Setup
+from harness.history.record import Result, Setup
 from harness.history.runs import NONE, Runs
 from harness.results.conditions import SETTINGS
 
@@ -88,6 +88,12 @@ class Group:
         numbers = np.where(rows == NONE, NONE, columns.results[column][rows])
         return columns.named(numbers)
 
+    def statuses(self, variant: str) -> set[str | None]:
+        """All that a variant has had; None if there are runs that do not have it."""
+        rows = self.rows[variant]
+        found = np.unique(self.runs.columns.results["status"][rows[rows != NONE]]).tolist()
+        return {*self.runs.columns.named(np.array(found + [NONE] * bool((rows == NONE).any()), int))}
+
     def last(self, variant: str) -> Result | None:
         """A variant's result in the last run that has it."""
         rows = self.rows.get(variant)
@@ -99,14 +105,13 @@ class Group:
 
     @cached_property
     def _series(self) -> dict[tuple[str, str], Series]:
-        figures = self.runs.columns.results["figures"]
         found = {}
         for name, rows in self.rows.items():
             places = np.flatnonzero(rows != NONE)
-            measured = figures[rows[places]]
-            for number, measure in enumerate(MEASURES):
-                known = ~np.isnan(measured[:, number, 0])
-                found[name, measure] = Series(places[known], measured[known, number])
+            for measure, figures in self.runs.columns.figures.items():
+                measured = figures[rows[places]]
+                known = ~np.isnan(measured[:, 0])
+                found[name, measure] = Series(places[known], measured[known])
         return found
 
 

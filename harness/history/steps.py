@@ -32,6 +32,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.results.statistics import median
+
 THRESHOLD = 5.3  # standard errors, of a series of USUAL runs or fewer
 USUAL = 60
 DOUBLING = 0.14  # what a series of twice as many adds to it
@@ -56,13 +58,13 @@ class Splits(NamedTuple):
     scale: np.ndarray  # the standard error of the sum before the split, less its share of the whole sum
 
     @classmethod
-    def of(cls, starts: np.ndarray, length: int) -> Splits:
-        """All splits of intervals of a length, SHORTEST runs or more on either side."""
-        before = np.arange(SHORTEST, length - SHORTEST + 1)
-        start, count = np.repeat(starts, len(before)), len(starts)
-        scale = np.sqrt(before * (length - before) / length)
-        place = start + np.tile(before, count)
-        return cls(start, place, start + length, np.tile(before / length, count), np.tile(scale, count))
+    def of(cls, starts: np.ndarray, lengths: np.ndarray) -> Splits:
+        """All splits of intervals, SHORTEST runs or more on either side; both arrays have shape (intervals,)."""
+        counts = lengths - 2 * SHORTEST + 1
+        first = np.cumsum(counts) - counts
+        start, length = np.repeat(starts, counts), np.repeat(lengths, counts)
+        before = np.arange(len(start)) - np.repeat(first, counts) + SHORTEST
+        return cls(start, start + before, start + length, before / length, np.sqrt(before * (length - before) / length))
 
 
 def steps(values: np.ndarray, floor: float, correlated: bool = False) -> list[int]:
@@ -90,7 +92,7 @@ def scatter(values: np.ndarray, correlated: bool = False) -> float:
     if len(values) < 2:
         return 0.0
     near = np.abs(np.diff(values))
-    unit = float(_median(near)) / NORMAL
+    unit = float(median(near)) / NORMAL
     if not correlated or len(values) < FEWEST or not unit:
         return unit
     apart = np.abs(values[2:] - values[:-2])
@@ -107,7 +109,7 @@ def uncertainty(size: float, deviation: float) -> int:
 
 def largest(values: np.ndarray) -> np.ndarray:
     """The largest statistic of each series; `values` has shape (series, runs). For simulations."""
-    units = _median(np.abs(np.diff(values, axis=-1)))[:, None] / NORMAL
+    units = median(np.abs(np.diff(values, axis=-1)))[:, None] / NORMAL
     splits = seeds(values.shape[-1])
     return np.array([_statistics(each, splits).max() for each in _clipped(values, units)])
 
@@ -118,14 +120,14 @@ def seeds(runs: int) -> Splits:
     lengths = [2 * SHORTEST]
     while lengths[-1] < runs:
         lengths.append(min(int(np.ceil(lengths[-1] * DECAY)), runs))
-    several = [Splits.of(_starts(runs, length), length) for length in lengths if length <= runs]
-    return Splits(*map(np.concatenate, zip(*several, strict=True)))
+    starts = [_starts(runs, length) for length in lengths]
+    return Splits.of(np.concatenate(starts), np.repeat(lengths, list(map(len, starts))))
 
 
 @lru_cache(maxsize=KEPT)
 def _whole(runs: int) -> Splits:
     """The splits of a whole series."""
-    return Splits.of(np.zeros(1, int), runs)
+    return Splits.of(np.zeros(1, int), np.array([runs]))
 
 
 def _starts(runs: int, length: int) -> np.ndarray:
@@ -165,7 +167,7 @@ def _pruned(values: np.ndarray, found: Sequence[int], deviation: float, limit: f
         for before, after in zip(bounds, bounds[2:], strict=False):
             start = max(before, kept[-1] if kept else 0)
             place, strength = _best(values[start:after], deviation)
-            level = _median(values[start + place : after]) - _median(values[start : start + place])
+            level = median(values[start + place : after]) - median(values[start : start + place])
             kept.append(start + place)
             strengths.append(strength if abs(level) >= floor else 0.0)
         if min(strengths) > limit:
@@ -179,7 +181,7 @@ def _best(values: np.ndarray, deviation: float) -> tuple[int, float]:
     if len(values) < 2 * SHORTEST:
         return len(values) // 2, 0.0
     place, strength = _split(_clipped(values, deviation))
-    levels = _median(values[:place]), _median(values[place:])
+    levels = median(values[:place]), median(values[place:])
     within = np.clip(values, min(levels) - CLIP * deviation, max(levels) + CLIP * deviation)
     return _split(within)[0], strength  # clipped at both levels, it is found where the step is, if that is large
 
@@ -192,19 +194,18 @@ def _split(values: np.ndarray) -> tuple[int, float]:
 
 def _clipped(values: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
     """Values in standard deviations from their median, of at most CLIP."""
-    return np.clip((values - _median(values)[..., None]) / deviation, -CLIP, CLIP)
-
-
-def _median(values: np.ndarray) -> np.ndarray:
-    """The median along the last axis, as np.median gives it, which takes three times as long for a thousand values."""
-    half = values.shape[-1] // 2
-    if values.shape[-1] % 2:
-        return np.partition(values, half)[..., half]
-    return np.partition(values, (half - 1, half))[..., half - 1 : half + 1].sum(axis=-1) / 2
+    return np.clip((values - median(values)[..., None]) / deviation, -CLIP, CLIP)
 
 
 def _statistics(values: np.ndarray, splits: Splits) -> np.ndarray:
     """|CUSUM| of each split; `values` has shape (runs,), and unit variance."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    origin = sums[splits.start]
-    return np.abs(sums[splits.place] - origin - splits.share * (sums[splits.end] - origin)) / splits.scale
+    origin = sums.take(splits.start)
+    part = sums.take(splits.end)
+    part -= origin
+    part *= splits.share
+    found = sums.take(splits.place)
+    found -= origin
+    found -= part
+    found /= splits.scale
+    return np.abs(found, out=found)

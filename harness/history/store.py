@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import sqlite3
@@ -16,17 +17,19 @@ from harness import results
 from harness.history import listing, record, runs
 from harness.history.kept import Kept
 from harness.history.listing import FILE, Known
-from harness.history.record import Plain, Setup
-from harness.history.runs import RESULT, RUN, Columns, Texts, encoded
+from harness.history.record import MEASURES, Plain, Setup
+from harness.history.runs import FIGURE, RESULT, RUN, Columns, Texts, encoded
 from harness.history.sources import KEY
 
 TABLES = {
     "portions": "first INTEGER PRIMARY KEY, keys BLOB, runs BLOB, results BLOB, problems TEXT",
+    "figures": "measure TEXT, first INTEGER, figures BLOB, PRIMARY KEY (measure, first)",  # of portions that have any
     "texts": "number INTEGER PRIMARY KEY, text TEXT",
     "setups": "number INTEGER PRIMARY KEY, text TEXT",
     "listings": "path BLOB PRIMARY KEY, folders BLOB, files BLOB, states BLOB, found BLOB",
     "written": "path BLOB PRIMARY KEY, state INTEGER, keys BLOB, ends BLOB",
 }
+PAGE = 1 << 16  # bytes: columns are long
 
 
 class Store:
@@ -42,6 +45,8 @@ class Store:
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self.database.execute(f"PRAGMA page_size = {PAGE}")  # of a new file
+        self._numbers: dict[bytes, int] = {}
         self.code = _code()
         if self._made_by() != self.code:  # nothing is written to a store that is as it should be: that takes a while
             with self._locked():
@@ -65,8 +70,10 @@ class Store:
 
     def numbers(self) -> dict[bytes, int]:
         """The number of each content, by its key."""
-        keys = self._whole("keys")
-        return {keys[start : start + KEY]: number for number, start in enumerate(range(0, len(keys), KEY))}
+        keys = self._whole("keys", len(self._numbers))
+        new = [keys[start : start + KEY] for start in range(0, len(keys), KEY)]
+        self._numbers.update(zip(new, itertools.count(len(self._numbers)), strict=False))
+        return self._numbers
 
     def keep(self, looked: Mapping[bytes, Plain | str]) -> dict[bytes, int]:
         """Keeps new contents by their keys: the plain values of a run, or why there is none; returns all numbers.
@@ -83,19 +90,29 @@ class Store:
                 else (setups.number(json.dumps(content[0], sort_keys=True)), content[1])
                 for content in new.values()
             ]
-            columns = encoded(numbered, texts)
+            columns, results, figures = encoded(numbered, texts)
             problems = {len(known) + place: each for place, each in enumerate(new.values()) if isinstance(each, str)}
-            row = len(known), b"".join(new), *(each.tobytes() for each in columns), json.dumps(problems)
+            row = len(known), b"".join(new), columns.tobytes(), results.tobytes(), json.dumps(problems)
             self.database.execute("INSERT INTO portions VALUES (?, ?, ?, ?, ?)", row)
+            measured = [(measure, len(known), values.tobytes()) for measure, values in figures.items()]
+            self.database.executemany("INSERT INTO figures VALUES (?, ?, ?)", measured)
             for table, named in (("texts", texts), ("setups", setups)):
                 self.database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", enumerate(named.texts))
-        return known | {key: len(known) + place for place, key in enumerate(new)}
+        return self.numbers()
 
     def columns(self) -> Columns:
         """The runs of all contents, by number; contents without one have the setup NONE."""
         texts, setups = self._texts("texts").texts, self._texts("setups").texts
-        columns = np.frombuffer(self._whole("runs"), RUN), np.frombuffer(self._whole("results"), RESULT)
-        return Columns([Setup.of(plain) for plain in json.loads(f"[{','.join(setups)}]")], texts, *columns)
+        runs, results = np.frombuffer(self._whole("runs"), RUN), np.frombuffer(self._whole("results"), RESULT)
+        begins = np.append(0, np.cumsum(runs["results"]))  # of each run's results
+        figures: dict[str, np.ndarray] = {}
+        for measure, first, values in self.database.execute("SELECT measure, first, figures FROM figures"):
+            if measure not in figures:
+                figures[measure] = np.full((len(results), 3), np.nan)
+            part = np.frombuffer(values, FIGURE)
+            figures[measure][begins[first] : begins[first] + len(part)] = part
+        figures = {measure: figures[measure] for measure in MEASURES if measure in figures}
+        return Columns(list(map(Setup.of, json.loads(f"[{','.join(setups)}]"))), texts, runs, results, figures)
 
     def problems(self) -> dict[int, str]:
         """Why contents hold no run, by number; empty if they are none of ours."""
@@ -157,8 +174,9 @@ class Store:
     def _made_by(self) -> int:
         return self.database.execute("PRAGMA user_version").fetchone()[0]
 
-    def _whole(self, column: str) -> bytes:
-        return b"".join(value for (value,) in self.database.execute(f"SELECT {column} FROM portions ORDER BY first"))
+    def _whole(self, column: str, first: int = 0) -> bytes:
+        wanted = f"SELECT {column} FROM portions WHERE first >= ? ORDER BY first"
+        return b"".join(value for (value,) in self.database.execute(wanted, [first]))
 
     def _texts(self, table: str) -> Texts:
         return Texts(text for (text,) in self.database.execute(f"SELECT text FROM {table} ORDER BY number"))

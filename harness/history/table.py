@@ -74,7 +74,7 @@ def _series(group: Group) -> Iterator[tuple[str, str]]:
     """The variants and measures that have lines: statuses are told of variants that were not always right."""
     for variant in group.variants:
         yield from ((variant, measure) for measure in MEASURES if len(group.series(variant, measure).places))
-        if not {*group.texts(variant, "status")} <= {OK, None}:
+        if not group.statuses(variant) <= {OK, None}:
             yield variant, STATUS
 
 
@@ -108,7 +108,7 @@ class Part:
             figures = np.full((len(places), 3), np.nan)
             figures[:, 0] = [status == OK for status in statuses]
         else:
-            figures = results["figures"][:, list(MEASURES).index(measure)]
+            figures = columns.figures[measure][rows[places]]
         lines = []
         write = cache(_cells)
         for place, status, reason, numbers in zip(places.tolist(), statuses, reasons, _numbers(figures), strict=True):

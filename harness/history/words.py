@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from harness.diff.summary import signed
 from harness.history.changes import Change
 from harness.history.record import DEVICE, DEVICE_RELATIVE, LATENCY, RELATIVE
+from harness.report.formatting import change
 from harness.results.statistics import Interval
 
 LONGEST = 60  # characters of a name
@@ -37,7 +37,7 @@ def measured(change: Change) -> str:
 
 def size(ratio: Interval | None) -> str:
     """`+10.1% (+9.0% to +11.2%)`."""
-    return f"{signed(ratio.value)} ({signed(ratio.low)} to {signed(ratio.high)})" if ratio else ""
+    return f"{change(ratio.value)} ({change(ratio.low)} to {change(ratio.high)})" if ratio else ""
 
 
 def day(time: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -99,23 +100,24 @@ def from_plain(kind: Any, value: Any) -> Any:
 
     A field that is not there keeps its default; a key that is no field is left out.
     """
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{name: from_plain(hint, value[name]) for name, hint in hints.items() if name in value})
-    origin = get_origin(kind)
-    arguments = get_args(kind)
-    if origin in (Union, UnionType):
-        return value if value is None else from_plain(next(arg for arg in arguments if arg is not NoneType), value)
-    if origin is list:
-        return [from_plain(arguments[0], item) for item in value]
-    if origin is tuple and arguments[-1] is Ellipsis:
-        return tuple(from_plain(arguments[0], item) for item in value)
-    if origin is tuple:
-        return tuple(from_plain(inner, item) for inner, item in zip(arguments, value, strict=True))
-    return value
+    return _reader(kind)(value)
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What makes values of this type."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+        return lambda value: kind(**{name: read(value[name]) for name, read in readers.items() if name in value})
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        known = _reader(next(each for each in arguments if each is not NoneType))
+        return lambda value: None if value is None else known(value)
+    if origin is list or (origin is tuple and arguments[-1] is Ellipsis):
+        item = _reader(arguments[0])
+        return lambda value: origin(map(item, value))
+    if origin is tuple:
+        items = list(map(_reader, arguments))
+        return lambda value: tuple(read(each) for read, each in zip(items, value, strict=True))
+    return lambda value: value

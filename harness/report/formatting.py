@@ -13,6 +13,7 @@ NOTHING = "n/a"
 WIDE = 0.5  # the half-width from which an interval is written by its bounds
 VAGUE = 10  # an interval that reaches this many times beyond its value, either way, is not shown
 UNKNOWN = "(unknown)"
+FACTOR = 10.0  # a change beyond this is written as a factor, not as a percentage
 HOST, DEVICE = "", "device_"  # how the names of columns begin that hold a speedup or a verdict by one of the clocks
 
 
@@ -140,6 +141,14 @@ def cell(column: Column, value: Any) -> str:
 def times_factor(value: float) -> str:
     """`1.05×`."""
     return f"{digits(value, 3)}×"
+
+
+def change(ratio: float) -> str:
+    """A ratio new / old as a percentage of change, or as a factor: `+12%`, `−1.5%`, `12.0×`."""
+    if not 1 / FACTOR < ratio < FACTOR:
+        return times_factor(ratio)
+    share = percent(abs(ratio - 1))
+    return share if share == percent(0) else f"{'+' if ratio > 1 else '−'}{share}"
 
 
 def latency(row: Row, unit: Unit | None = None) -> str:

@@ -7,7 +7,7 @@ turns: their n-th time slices are neighbours in time, and so are the n-th rounds
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ MOST_ROUNDS = 1 << 32  # of a time slice
 FEW = 3  # rounds of a process that say what it usually takes; fewer if it has no more
 
 Row = Sequence  # of samples, as results.json holds them: variant and process first
+Rows = Mapping[str, Sequence[np.ndarray]]  # the numbers of rows, in their order, by variant and process
 
 
 class Samples:
@@ -52,31 +53,25 @@ class Samples:
     @classmethod
     def of_latencies(cls, rows: Sequence[Row], names: Sequence[str], machine: Machine) -> Samples:
         """Samples of rows of (variant, process, round, calls, seconds, yardstick, waited, slice)."""
-        grouped = _by_process(rows, names)
-        seconds = _arrays(grouped, lambda row: row[4])
-        if not rows or len(rows[0]) <= 6:  # of an earlier version, which did not look at the machine
-            return cls(seconds)
-        yardsticks: dict[tuple[int, ...], float] = {}
-        for row in rows:
-            key = _round(row)
-            yardsticks[key] = min(row[5], yardsticks.get(key, row[5]))
-        limit = QUIET_SPEED * machine.best_s
-
-        def condition(row: Row) -> int:
-            if machine.shared and row[6] > WAITED * row[4]:
-                return STARVED
-            return QUIET if yardsticks[_round(row)] <= limit else SLOWED
-
-        conditions = _arrays(grouped, condition)
-        if len(rows[0]) <= 7:  # of a version that had no environments
-            return cls(seconds, conditions)
-        slices = _arrays(grouped, lambda row: row[7])
-        return cls(seconds, conditions, {name: list(map(_places, groups)) for name, groups in slices.items()})
+        at = _by_process(rows, names)
+        columns = [np.array(column) for column in list(zip(*rows, strict=True))[1:]] or [np.zeros(0)] * 7
+        process, round_, _, seconds, *machines = columns
+        if len(machines) < 2:  # of an earlier version, which did not look at the machine
+            return cls(_taken(seconds, at))
+        yardsticks, waited, *slices = machines  # a version that had no environments had no slices either
+        rounds = _numbers(process, round_, *slices)
+        fastest = np.full(len(rounds), np.inf)
+        np.minimum.at(fastest, rounds, yardsticks)
+        conditions = np.where(fastest[rounds] <= QUIET_SPEED * machine.best_s, QUIET, SLOWED)
+        if machine.shared:
+            conditions[waited > WAITED * seconds] = STARVED
+        places = _taken(_places(slices[0], at), at) if slices else None
+        return cls(_taken(seconds, at), _taken(conditions, at), places)
 
     @classmethod
     def of_device_times(cls, rows: Sequence[Row], names: Sequence[str]) -> Samples:
         """Samples of rows of (variant, process, call, seconds)."""
-        return cls(_arrays(_by_process(rows, names), lambda row: row[-1]))
+        return cls(_taken(np.array([row[-1] for row in rows], float), _by_process(rows, names)))
 
     def condition(self, *names: str) -> int:
         """The best condition in which enough processes have sampled all of `names` in the same rounds."""
@@ -113,7 +108,7 @@ class Samples:
     def _matched(self, *names: str) -> list[list[np.ndarray]]:
         """By process: the positions of the samples of each of `names` whose places all of them have."""
         groups = zip(*(self._places[name] for name in names), strict=True)
-        common = [(places, reduce(np.intersect1d, places)) for places in groups]
+        common = [(places, reduce(_shared, places)) for places in groups]
         return [[np.searchsorted(each, shared) for each in places] for places, shared in common]
 
     def _choice(self, *names: str) -> Choice:
@@ -122,7 +117,7 @@ class Samples:
             matched = self._matched(*names)
             groups = zip(*(self._conditions[name] for name in names), matched, strict=True)
             worst = [
-                np.min([each[at] for each, at in zip(conditions, positions, strict=True)], axis=0)
+                reduce(np.minimum, (each[at] for each, at in zip(conditions, positions, strict=True)))
                 for *conditions, positions in groups
             ]
             choices = (Choice(condition, matched, [group >= condition for group in worst]) for condition in BEST_FIRST)
@@ -142,36 +137,49 @@ class Choice(NamedTuple):
         return [group[mask] if _several(mask) else group[:0] for group, mask in zip(groups, self.masks, strict=True)]
 
 
-def _by_process(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[list[Row]]]:
-    """The rows, by variant and process, in their order."""
+def _by_process(rows: Sequence[Row], names: Sequence[str]) -> Rows:
     processes = sorted({row[1] for row in rows})
-    collected: dict[tuple[str, int], list[Row]] = {(name, process): [] for name in names for process in processes}
-    for row in rows:
-        collected[row[0], row[1]].append(row)
-    return {name: [collected[name, process] for process in processes] for name in names}
+    collected: dict[tuple[str, int], list[int]] = {(name, process): [] for name in names for process in processes}
+    for number, row in enumerate(rows):
+        collected[row[0], row[1]].append(number)
+    return {name: [np.array(collected[name, process], int) for process in processes] for name in names}
 
 
-def _arrays(
-    grouped: Mapping[str, Sequence[Sequence[Row]]], value: Callable[[Row], float]
-) -> dict[str, list[np.ndarray]]:
-    """A value of each row, by variant and process."""
-    return {name: [np.array([value(row) for row in group]) for group in groups] for name, groups in grouped.items()}
+def _taken(values: np.ndarray, at: Rows) -> dict[str, list[np.ndarray]]:
+    """The values of these rows."""
+    return {name: [values[rows] for rows in groups] for name, groups in at.items()}
 
 
-def _round(row: Row) -> tuple[int, ...]:
-    """The process, the round and, of a version that has it, the time slice."""
-    return (row[1], row[2], *row[7:])
+def _numbers(*keys: np.ndarray) -> np.ndarray:
+    """A number for each row, equal for those that are equal in all keys, each of shape (rows,)."""
+    numbers: dict[tuple, int] = {}
+    return np.array(
+        [numbers.setdefault(key, len(numbers)) for key in zip(*(k.tolist() for k in keys), strict=True)], int
+    )
 
 
-def _places(slices: np.ndarray) -> np.ndarray:
-    """The place of each sample of a process: which time slice of the process it is in, and which round of that."""
-    _, first, slice_of = np.unique(slices, return_index=True, return_inverse=True)
-    return slice_of * MOST_ROUNDS + np.arange(len(slices)) - first[slice_of]
+def _places(slices: np.ndarray, at: Rows) -> np.ndarray:
+    """The place of each sample of a variant in a process: which of its time slices there, and which round of that."""
+    groups = [rows for groups in at.values() for rows in groups if len(rows)]
+    if not groups:
+        return slices
+    order, group = np.concatenate(groups), np.repeat(np.arange(len(groups)), list(map(len, groups)))
+    begins = np.append(True, (np.diff(slices[order]) != 0) | (np.diff(group) != 0))
+    slice_of, first = np.cumsum(begins), np.flatnonzero(begins)
+    of_group = slice_of[np.searchsorted(group, group)]  # the number of the first slice of a sample's group
+    places = np.empty(len(slices), int)
+    places[order] = (slice_of - of_group) * MOST_ROUNDS + np.arange(len(order)) - first[slice_of - 1]
+    return places
+
+
+def _shared(places: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The places that both have."""
+    return places if np.array_equal(places, others) else np.intersect1d(places, others, assume_unique=True)
 
 
 def _several(mask: np.ndarray) -> bool:
     """Whether so many of a process's rounds are chosen that they say what it usually takes."""
-    return bool(len(mask)) and int(mask.sum()) >= min(FEW, len(mask))
+    return len(mask) > 0 and int(np.count_nonzero(mask)) >= min(FEW, len(mask))
 
 
 def _enough(masks: Sequence[np.ndarray]) -> bool:

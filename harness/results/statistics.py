@@ -109,6 +109,14 @@ def students_t(degrees: int, confidence: float) -> float:
     return math.sqrt(degrees) * math.tan(min(angle, math.pi / 2))
 
 
+def median(values: np.ndarray) -> np.ndarray:
+    """The median along the last axis, as np.median gives it, which takes three times as long for a thousand values."""
+    half = values.shape[-1] // 2
+    if values.shape[-1] % 2:
+        return np.partition(values, half)[..., half]
+    return np.partition(values, (half - 1, half))[..., half - 1 : half + 1].sum(axis=-1) / 2
+
+
 def interval(groups: Groups, confidence: float) -> Interval:
     """The typical value over a fixed number of processes; `groups` holds the positive samples of each.
 
@@ -118,7 +126,7 @@ def interval(groups: Groups, confidence: float) -> Interval:
     logs = logarithms(groups)
     if len(logs) < MINIMUM_PROCESSES:
         bounds = _bootstrap(logs[0], confidence)
-        return Interval(float(np.exp(np.median(logs[0]))), *np.exp(bounds).tolist())
+        return Interval(float(np.exp(median(logs[0]))), *np.exp(bounds).tolist())
     return around(*estimate(logs, confidence))
 
 
@@ -133,7 +141,7 @@ def noise_floor(control: Groups, min_effect: float) -> float:
 
     `control` holds the ratios, by process, of the baseline to itself under another name; there may be none.
     """
-    medians = [np.median(np.log(group)) for group in control if len(group)]
+    medians = [median(np.log(group)) for group in control if len(group)]
     difference = abs(float(trimmed_mean(np.array(medians))[0])) if len(medians) > 1 else abs(sum(medians))
     return float(np.exp(max(difference, np.log1p(min_effect)))) - 1
 
@@ -172,7 +180,7 @@ def estimate(logs: Groups, confidence: float) -> tuple[float, float]:
     agree more closely do so by accident. If processes do not differ this raises coverage at three processes from
     95 to 96 %, at five by less than half a point; a bound at the nominal level would raise it to 98.5 %.
     """
-    mean, error, _ = trimmed_mean(np.array([np.median(log) for log in logs]))
+    mean, error, _ = trimmed_mean(np.array([median(log) for log in logs]))
     half_width = critical_value(len(logs), confidence) * float(error)
     return float(mean), max(half_width, _within_error(logs))
 

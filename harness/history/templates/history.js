@@ -36,6 +36,12 @@ function signed(ratio) { // as harness.diff writes a change
   return text === "0.0" ? "0.0%" : `${ratio > 1 ? "+" : "−"}${text}%`;
 }
 const unpacked = (text, Kind) => Array.from(new Kind(Uint8Array.from(atob(text), mark => mark.charCodeAt(0)).buffer));
+for (const group of DATA.groups) {
+  group.times = unpacked(group.times, Float64Array);
+  group.commit = unpacked(group.commit, Int32Array);
+  group.commits = group.commits.split("\0");
+  group.names = group.names.split("\0");
+}
 function figures(series, measure) { // unpacked when they are looked at; bounds that are not known are NaN
   const packed = series.measures[measure];
   if (!packed) return {places: [], values: [], low: [], high: []};
