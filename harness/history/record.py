@@ -23,7 +23,7 @@ from harness.results.measurement import DEGRADED, OK
 from harness.results.storage import Document
 
 Figure = Sequence[Any]  # a value, and the bounds of its interval or None
-Plain = tuple[list[Any], list[Any]]  # what results hold, of plain values: of a setup, and of the run
+Plain = tuple[str, list[Any]]  # what results hold: the JSON of a setup, and the plain values of the run
 
 RELATIVE, DEVICE_RELATIVE, DEVICE, LATENCY = "relative", "device_relative", "device_time_us", "latency_us"
 # Each measure, the steadiest first, with the columns of comparison.csv that hold its value and bounds
@@ -60,7 +60,7 @@ class Setup:
 
     @classmethod
     def of(cls, plain: Sequence[Any]) -> Setup:
-        """The setup from the plain values that `read` returned."""
+        """The setup from what its JSON, which `read` returned, holds."""
         (op, dims, *rest), baseline, machine, conditions = plain
         return cls(CaseKey(op, tuple((name, size) for name, size in dims), *rest), baseline, machine, conditions)
 
@@ -76,7 +76,7 @@ class Setup:
 
 
 def read(content: bytes) -> Plain:
-    """A results.json as the plain values of a setup, and of a run.
+    """A results.json as the JSON of a setup, and the plain values of a run.
 
     Raises UsageError if it is damaged, of another schema version, not whole, or without samples.
     """
@@ -84,8 +84,9 @@ def read(content: bytes) -> Plain:
     try:
         with np.errstate(all="ignore"):  # of times that are no times: their figures are not known
             setup, run = storage.strict(_setup(document)), storage.strict(_run(document))
-        json.dumps([setup, run], ensure_ascii=False).encode()  # no file can hold half of a surrogate pair
-        return setup, run
+        text, told = (json.dumps(each, ensure_ascii=False, sort_keys=True) for each in (setup, run))
+        (text + told).encode()  # no file can hold half of a surrogate pair
+        return text, run
     except UsageError:
         raise
     except Exception as error:  # a file that anyone may have written

@@ -85,9 +85,7 @@ class Store:
             new = {key: content for key, content in looked.items() if key not in known}
             texts, setups = self._texts("texts"), self._texts("setups")
             numbered = [
-                None
-                if isinstance(content, str)
-                else (setups.number(json.dumps(content[0], sort_keys=True)), content[1])
+                None if isinstance(content, str) else (setups.number(content[0]), content[1])
                 for content in new.values()
             ]
             columns, results, figures = encoded(numbered, texts)
