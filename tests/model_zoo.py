@@ -297,6 +297,24 @@ class Inner(nn.Module):
         return torch.softmax(self.head(self.inner(x)), -1)
 
 
+class Exits(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        raise SystemExit(3)
+
+
+def exits() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Exits(), (torch.ones(2),)
+
+
+def nested() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return Net(), (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),)
+
+
+class Unprintable(nn.Linear):
+    def extra_repr(self) -> str:
+        raise ValueError("not printed")
+
+
 @dataclass
 class Output:
     """What a model returns that has more to say than a tensor."""

@@ -132,6 +132,8 @@ def test_a_case_runs_alone_later(job: Ran) -> None:
             "mixed dtype (CPU): expect parameter to have scalar type of Float (Parameters of bfloat16 and "
             "float32: a case has one dtype, so that all of them are bfloat16 here.)",
         ),
+        ("model_zoo.exits", (), "model=model_zoo.exits: its step raised SystemExit: 3"),
+        ("model_zoo.nested", (), "model=model_zoo.nested: gives a nested tensor as an input, which cannot be copied"),
         ("model_zoo.py", (), "model=model_zoo.py: expected a dotted path, such as my_package.my_function"),
         ("./model_zoo.net", (), "model=./model_zoo.net: expected a dotted path"),
         ("model_zoo.net", ("--inputs", "model_zoo.tokens"), "with --inputs it has to return the module alone"),

@@ -176,6 +176,13 @@ def test_modules_are_alike_unless_something_that_they_hold_decides() -> None:
     assert first == third != second
 
 
+def test_a_module_that_cannot_be_printed_is_seen() -> None:
+    model = model_zoo.Unprintable(4, 4)
+    with watched(model, torch.float32) as seen:
+        model(torch.ones(4))
+    assert [call.function for call in seen.calls] == ["model_zoo.Unprintable", "torch.nn.functional.linear"]
+
+
 def test_what_is_compiled_within_a_model_is_seen_as_it_was_written() -> None:
     model, x = model_zoo.Inner(), torch.randn(2, 16)
     expected = model(x)

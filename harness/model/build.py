@@ -15,6 +15,8 @@ from harness.configuration.errors import UsageError, one_line, with_article
 from harness.configuration.operation import Function, describe, resolve
 from harness.measure import torch_private
 from harness.measure.modules import eager
+from harness.measure.tensors import odd
+from harness.measure.trees import flatten
 
 Inputs = tuple[Any, ...] | dict[str, Any]  # positional arguments of the model, or keyword arguments
 
@@ -80,6 +82,10 @@ def _call(key: str, function: Callable[..., Any]) -> Any:
 
 
 def _arguments(where: str, inputs: Any) -> Inputs:
+    for value in flatten(inputs):
+        reason = odd(value)
+        if reason is not None:
+            raise UsageError(f"{where}: gives {reason} as an input, which cannot be copied for each variant")
     if isinstance(inputs, Mapping):
         names = [name for name in inputs if not isinstance(name, str)]
         if names:

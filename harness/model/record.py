@@ -116,7 +116,7 @@ def _blamed(case: Case) -> Iterator[None]:
         raise
     except ModuleError as error:
         raise UsageError(f"{where}: {error}") from error
-    except Exception as error:
+    except BaseException as error:  # an exit as well, in a process that no Ctrl-C reaches
         mixed = "".join(f" ({note})" for note in _mixed(case))
         raise UsageError(f"{where}: its step raised {type(error).__name__}: {one_line(error)}{mixed}") from error
 

@@ -213,7 +213,11 @@ def _config(module: nn.Module) -> str:
         for name, value in vars(part).items()
         if isinstance(value, (bool, float)) and not name.startswith("_")
     ]
-    return hashlib.sha256(f"{module!r} {shapes} {held}".encode()).hexdigest()[:16]
+    try:
+        printed = repr(module)
+    except Exception:  # which a model's own extra_repr may raise
+        printed = ""
+    return hashlib.sha256(f"{printed} {shapes} {held}".encode()).hexdigest()[:16]
 
 
 def _given(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
