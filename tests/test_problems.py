@@ -78,6 +78,29 @@ def test_a_solution_is_checked_against_the_model(tmp_path: Path) -> None:
     assert ran.rows["right"]["op"] == "square_matmul" and ran.rows["right"]["dim_N"] == "64"
 
 
+@pytest.mark.slow
+def test_what_the_inputs_of_a_problem_hide_is_shown_by_their_signs(tmp_path: Path) -> None:
+    """Many draw numbers above zero, of which ReLU changes none; a model of which logarithms are undefined is left."""
+    form = (
+        "import torch\nfrom torch import nn\n"
+        "class {name}(nn.Module):\n    def forward(self, x):\n        return {what}\n"
+        "def get_inputs():\n    return [torch.rand(16, 16)]\n"
+    )
+    for problem, right, other in (
+        ("relu", "x.relu() * 2", "x * 2"),
+        ("log", "(x + 1e-3).log()", "torch.log(x + 1e-3)"),
+    ):
+        (tmp_path / f"{problem}.py").write_text(form.format(name="Model", what=right))
+        (tmp_path / f"{problem}_new.py").write_text(form.format(name="ModelNew", what=other))
+    found = {}
+    for problem in ("relu", "log"):
+        solution = f"+op.variants.new.solution={problem}_new.py"
+        arguments = (f"op={problem}.py", "dtype=float32", "device=cpu", "lock=none", "variants=[model,new]", solution)
+        found[problem] = in_process(*arguments, *QUICK, cwd=tmp_path).rows["new"]
+    assert found["relu"]["status"] == "wrong" and "has the other sign" in found["relu"]["reason"]
+    assert found["log"]["status"] == "ok"
+
+
 def test_weights_are_the_models_whatever_order_they_are_made_in(tmp_path: Path) -> None:
     """As KernelBench seeds each; and by name, where a solution makes them in another order."""
     problem = tmp_path / "two.py"
@@ -112,6 +135,8 @@ def test_weights_are_the_models_whatever_order_they_are_made_in(tmp_path: Path) 
         (["op=nowhere.py"], "op=nowhere.py: no such file"),
         (["op=empty.py"], "op=empty.py: no problem of KernelBench's form: it defines no Model and no get_inputs"),
         (["op=broken.py"], "op=broken.py: not Python: line 1: "),
+        (["op=deep.py"], "op=deep.py: not Python: "),
+        (["op=latin.py"], "op=latin.py: no problem of KernelBench's form: it defines no Model and no get_inputs"),
         ([f"op={MATMUL}:first"], "is one problem, which has no first"),
         ([f"op={MATMUL}", "op.dims.M=2"], "op.dims.M: no such key; keys there: N"),
         ([f"op={MATMUL}", "+op.variants.a.solution=nowhere.py"], "op.variants.a.solution=nowhere.py: no such file"),
@@ -126,6 +151,8 @@ def test_weights_are_the_models_whatever_order_they_are_made_in(tmp_path: Path) 
 def test_what_is_at_fault_is_said_in_a_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "broken.py").write_text("def (")
+    (tmp_path / "deep.py").write_text("x = " + "-" * 200_000 + "1")
+    (tmp_path / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\n# caf\xe9\n")
     assert message in say(arguments, tmp_path).refusal
 
 
@@ -250,6 +277,12 @@ def test_axes_that_are_expressions() -> None:
         (["op=shape.json"], "op=shape.json: inputs.A.shape=L: unknown; axes: K, M, N"),
         (["op=spec.json"], "op=spec.json: inputs=3: expected a mapping"),
         (["op=code.json"], "op=code.json: reference: not Python: line 1: "),
+        (["op=bytes.json"], "op=bytes.json: not JSON: "),
+        (["op=expression.json"], "op=expression.json: axes.M.expression: not Python: line 1: "),
+        (["op=unknown.json"], "op=unknown.json: axes.M.expression=L: unknown; axes: K, M, N"),
+        (["op=axes.json"], "op=axes.json: axes.jsonl:1: axes={'M': 'many'}: expected a mapping of names to sizes"),
+        (["op=inputs.json"], "op=inputs.json: inputs.jsonl:1: inputs={'A': 'random'}: expected a mapping of names to"),
+        (["op=number.json"], "op=number.json: number.jsonl:1: workload=3: expected a mapping"),
     ],
     ids=lambda value: Path(str(value)).name,
 )
@@ -263,7 +296,14 @@ def test_what_is_at_fault_in_a_definition_is_said_in_a_line(tmp_path: Path, argu
         "shape": {"inputs": {"A": {"shape": ["L"], "dtype": "float16"}}},
         "spec": {"inputs": 3},
         "code": {"reference": "def ("},
-    }
+        "expression": {"axes": {**definition["axes"], "M": {"type": "expr", "expression": "K *"}}},
+        "unknown": {"axes": {**definition["axes"], "M": {"type": "expr", "expression": "L * 2"}}},
+        "axes": {}, "inputs": {}, "number": {},
+    }  # fmt: skip
+    lines = {"axes": {"axes": {"M": "many"}}, "inputs": {"inputs": {"A": "random"}}, "number": {"workload": 3}}
+    for name, line in lines.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(line))
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     for name, changed in damaged.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(definition | changed))
     assert message in say(arguments, tmp_path).refusal

@@ -65,6 +65,7 @@ def operation(op: OpSettings, selected: Any, further: Sequence[Environment], dev
         index_dtype=op.index_dtype,
         probes=probes(op.probes, dims),
         vary=tuple(dims if op.vary is None else op.vary),
+        signs=op.signs,
     )
     _check_importable(made)
     return made

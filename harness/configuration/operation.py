@@ -94,6 +94,7 @@ class Operation:
     index_dtype: str | None = None  # of inputs that are indices, if it can be chosen
     probes: tuple[Probe, ...] = ()  # further inputs by which variants are checked
     vary: tuple[str, ...] = ()  # the dims that are checked at near sizes too
+    signs: bool = False  # whether variants are checked on inputs of both signs too
 
     def variant(self, name: str) -> Variant:
         """The variant called `name`."""

@@ -35,6 +35,7 @@ class OpSettings:
     index_dtype: str | None = setting(None, choices=INDEX_DTYPES)
     probes: dict[str, Any] | None = field(default_factory=dict)  # further inputs by which variants are checked
     vary: list[str] | None = None  # the dims that are checked at near sizes too; null: all
+    signs: bool = False  # whether variants are checked on inputs of both signs too
     solution: Any = None  # of a problem: the function that makes a variant of a file
     shrink: int = setting(1, minimum=1)  # of a problem: what its larger sizes are divided by
 

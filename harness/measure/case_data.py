@@ -44,16 +44,16 @@ class CaseData:
         copies: Inputs = tree_map(unseal, self._inputs[seed])
         return copies
 
-    def defined(self, seed: int) -> bool:
-        """Whether `op.inputs` and the reference take the case's dims: neither raises."""
+    def defined(self, seed: int, finite: bool = False) -> bool:
+        """Whether `op.inputs` and the reference take the case's dims: neither raises, and all is `finite` if asked."""
         try:
             inputs = self.inputs(seed)
             bound = bind_reference(self._case, inputs)
             exact = tree_map(upcast, inputs if isinstance(inputs, dict) else list(inputs))
-            Subject("reference", bound.function, exact, self._case.mode, seed, bound.state)()
+            outputs = Subject("reference", bound.function, exact, self._case.mode, seed, bound.state)()
+            return not finite or all(bool(each.isfinite().all()) for each in outputs if isinstance(each, torch.Tensor))
         except Exception:
             return False
-        return True
 
     def expected(self, seed: int) -> Expected:
         """The reference's outputs for the inputs of a seed; evaluated once.

@@ -20,7 +20,7 @@ from harness.configuration.operation import Case, Inputs, resolve
 from harness.configuration.probes import Change, Probe
 from harness.measure.case_data import CaseData
 from harness.measure.reference import Expected
-from harness.measure.trees import flatten
+from harness.measure.trees import flatten, tree_map
 
 LARGE = 2**18  # elements of a case's inputs above which they are tried at smaller sizes
 
@@ -64,6 +64,9 @@ def trials(case: Case, inputs: Inputs, reshaped: bool) -> Iterator[Trial]:
             sized = _sized(small, probe.dims)
             data = CaseData(sized, partial(_changed, case, probe))
             yield Trial(f"on the probe {probe.name}", other, True, data)
+    signed = CaseData(small, _signed)
+    if case.operation.signs and (reshaped or own) and signed.defined(case.seed, finite=True):
+        yield Trial("where every other number of its inputs has the other sign", not own, False, signed)
     near = _near(small) if reshaped else None
     if near is not None:
         sizes = " ".join(f"{name}={size}" for name, size in near.operation.dims.items())
@@ -114,6 +117,19 @@ def _near(case: Case) -> Case | None:
                 near = changed
                 break
     return None if near is case else near
+
+
+def _signed(inputs: Inputs) -> Inputs:
+    """The inputs with the sign of every other number changed."""
+
+    def signed(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.layout != torch.strided:
+            return value
+        signs = 1 - 2 * (torch.arange(value.numel(), device="cpu").reshape(value.shape) % 2)
+        return (value.detach() * signs.to(value.dtype)).requires_grad_(value.requires_grad)
+
+    changed: Inputs = tree_map(signed, inputs)
+    return changed
 
 
 def _changed(case: Case, probe: Probe, inputs: Inputs) -> Inputs:

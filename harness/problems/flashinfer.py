@@ -10,7 +10,7 @@ import ast
 import contextlib
 import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ class Definition:
 
 def definition(path: Path, key: str) -> Definition:
     """The definition of a file; `key` is what named it. Raises UsageError if it is none."""
-    plain = _json(path.read_text(encoding="utf-8"), key)
+    plain = _json(path.read_bytes(), key)
     missing = [part for part in NEEDED if part not in plain]
     if missing:
         raise UsageError(f"{key}: no definition of FlashInfer-Trace: it has no {' and no '.join(missing)}")
@@ -104,6 +104,8 @@ def _check(plain: Mapping[str, Any], key: str) -> None:
         if kind not in AXES:
             raise unknown(f"{key}: axes.{name}.type", kind, AXES)
         needed, of = AXES[kind]
+        if kind == EXPRESSION and isinstance(axis.get(needed), str):
+            _names(axis[needed], f"{key}: axes.{name}.{needed}", plain["axes"])
         if needed is not None and not isinstance(axis.get(needed), of):
             raise UsageError(
                 f"{key}: axes.{name}.{needed}={axis.get(needed)}: expected {'text' if of is str else 'a size'}"
@@ -161,9 +163,25 @@ def workloads(found: Definition, key: str) -> list[dict[str, Any]]:
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         return []
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    parsed = [_json(line, f"{key}: {file.name}:{number}") for number, line in enumerate(lines, start=1)]
-    return [line.get("workload", line) for line in parsed]
+    lines = [line for line in file.read_bytes().splitlines() if line.strip()]
+    return [_checked_workload(_json(line, where), where) for line, where in _numbered(lines, f"{key}: {file.name}")]
+
+
+def _numbered(lines: Sequence[bytes], where: str) -> list[tuple[bytes, str]]:
+    return [(line, f"{where}:{number}") for number, line in enumerate(lines, start=1)]
+
+
+def _checked_workload(line: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The workload that a line holds; raises UsageError if it is not as the schema has it."""
+    workload = line.get("workload", line)
+    if not isinstance(workload, dict):
+        raise UsageError(f"{where}: workload={workload}: expected a mapping")
+    axes, inputs = workload.get("axes", {}), workload.get("inputs", {})
+    if not isinstance(axes, Mapping) or not all(type(size) is int and size > 0 for size in axes.values()):
+        raise UsageError(f"{where}: axes={axes}: expected a mapping of names to sizes")
+    if not isinstance(inputs, Mapping) or not all(isinstance(each, Mapping) for each in inputs.values()):
+        raise UsageError(f"{where}: inputs={inputs}: expected a mapping of names to mappings")
+    return workload
 
 
 def _workload(found: Definition, part: str | None, key: str) -> dict[str, Any]:
@@ -184,7 +202,7 @@ def _size(workload: Mapping[str, Any], axis: str, shrunk: bool) -> str:
     return f"${{shrunk:{size},${{op.shrink}}}}" if shrunk else size
 
 
-def _json(text: str, key: str) -> dict[str, Any]:
+def _json(text: str | bytes, key: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -192,6 +210,13 @@ def _json(text: str, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{key}: holds no JSON object")
     return value
+
+
+def _names(expression: str, key: str, axes: Mapping[str, Any]) -> None:
+    """Raises UsageError for an expression that is not Python, or names what is no axis."""
+    for node in ast.walk(parsed(expression, key)):
+        if isinstance(node, ast.Name) and node.id not in axes:
+            raise unknown(key, node.id, axes, "axes")
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> Any:

@@ -37,7 +37,7 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
     """
     if part is not None:
         raise UsageError(f"{key}: a file of KernelBench's form is one problem, which has no {part}")
-    tree = parsed(path.read_text(encoding="utf-8"), key)
+    tree = parsed(path.read_bytes(), key)
     defined = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     missing = [name for name in NEEDED if name not in defined]
     if missing:
@@ -54,6 +54,7 @@ def read(path: Path, part: str | None, key: str) -> dict[str, Any]:
         variants={"model": model, "compiled": {**model, "compile": {}}, **new},
         solution={"fn": f"{CALLS}.solution", "args": made},
         vary=[],  # what solves it may be written for its sizes
+        signs=True,  # many draw inputs by torch.rand, of which ReLU changes none
     )
 
 

@@ -30,7 +30,10 @@ def inputs(problem: str, dtype: torch.dtype, generator: torch.Generator, **sizes
     module = _loaded(problem, sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed() % SEEDS)
-        return tuple(tree_map(converted, module.get_inputs()))
+        made = module.get_inputs()
+    if not isinstance(made, list | tuple):
+        raise UsageError(f"{problem}: get_inputs makes a {type(made).__name__}, where a list of inputs is expected")
+    return tuple(tree_map(converted, made))
 
 
 def model(problem: str, sizes: Mapping[str, int]) -> nn.Module:
@@ -73,7 +76,7 @@ def _executed(file: str, sizes: tuple[tuple[str, int], ...]) -> ModuleType:
     Raises UsageError if it is not Python, and what the file raises.
     """
     path = Path(file)
-    tree = resized(parsed(path.read_text(encoding="utf-8"), file, file), dict(sizes))
+    tree = resized(parsed(path.read_bytes(), file, file), dict(sizes))
     module = ModuleType(f"{__name__}.{path.stem}_{len(sys.modules)}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # where dataclasses, pickle and Triton look for it
