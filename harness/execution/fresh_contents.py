@@ -17,8 +17,9 @@ from harness.execution.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
 from harness.measure.fresh import Slowdown
+from harness.measure.garbage import no_garbage_collection
 from harness.measure.kinds import ALIASING, CACHE
-from harness.measure.latency import SLOW_S, Block, Sampler, no_garbage_collection
+from harness.measure.latency import SLOW_S, Block, Sampler
 from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
 from harness.measure.tensors import memories, seal, unseal

@@ -16,6 +16,7 @@ from harness.configuration.errors import UsageError
 from harness.history import band, checks, findings, helpers, history, pivot, table, words
 from harness.history.band import BROKEN, SLOWER, Judgement
 from harness.history.history import History, Settings
+from harness.measure.garbage import no_garbage_collection
 from harness.report import formatting
 
 LEVELS = (BROKEN, SLOWER)
@@ -34,7 +35,7 @@ exit status: 0 the gate passes, or there is none; 1 the gate fails; 2 the comman
 
 
 @exit_status
-@history.uncollected()
+@no_garbage_collection()  # which would look through all runs again and again
 def main() -> int:
     """Runs the program; returns its exit status."""
     args = _parser().parse_args()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,18 +67,6 @@ def history(paths: Sequence[Path], branch: str | None, settings: Settings) -> Hi
     """The history of all runs in folders and in a branch; raises UsageError if there are none."""
     runs, told, new = read(paths, branch, settings)
     return replace(of_runs(runs, told, new, settings), branch=branch)
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without Python's garbage collector, which would look through all runs again and again: none is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def of_runs(runs: Runs, told: Sequence[str], new: int, settings: Settings) -> History:

@@ -8,10 +8,8 @@ is timed, and what its threads waited for a core is counted: they say which bloc
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
@@ -20,6 +18,7 @@ from typing import Any
 
 from harness.devices.base import Device
 from harness.measure.flush import Flush
+from harness.measure.garbage import no_garbage_collection
 from harness.measure.run_delay import RunDelay
 from harness.measure.subject import Subject
 from harness.measure.yardstick import yardstick
@@ -280,15 +279,3 @@ def timer(synchronize: Callable[[], None]) -> Callable[..., float]:
         return clock() - start
 
     return elapsed
-
-
-@contextlib.contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Turns off Python's garbage collector, whose full pass may take a tenth of a second."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

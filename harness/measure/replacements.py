@@ -57,6 +57,7 @@ BUILT_IN = frozenset(vars(builtins))
 # What the time of a block rests on: looked at after each turn
 TIMING = (
     "harness.measure.latency",
+    "harness.measure.garbage",
     "harness.measure.yardstick",
     "harness.measure.run_delay",
     "harness.execution.time_slices",

@@ -22,7 +22,7 @@ from harness.execution.messages import DeviceOpened, Differs, Environment, Recor
 from harness.measure import trace
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData
-from harness.measure.latency import no_garbage_collection
+from harness.measure.garbage import no_garbage_collection
 from harness.measure.modules import ModuleError
 from harness.measure.subject import Subject
 from harness.measure.tensors import own, short
