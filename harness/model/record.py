@@ -44,8 +44,7 @@ MOST_STEPS = 10
 MOST_CALLS = 20_000  # in all of them, which take time and memory to read; two steps are recorded all the same
 OTHERWISE = (
     "Calls differ from step to step (control flow that depends on state or chance, or modules that a compiled function "
-    "calls); those of one step are shown, "
-    "and functions are part of the modules that call them."
+    "calls); those of one step are shown, and functions are part of the modules that call them."
 )
 
 SLOW_PATH = (
