@@ -42,6 +42,7 @@ DISPATCH_MODES = "torch.utils._python_dispatch:_get_current_dispatch_mode_stack"
 POP_FUNCTION_MODE, POP_DISPATCH_MODE = "torch.overrides:_pop_mode", "torch.utils._python_dispatch:_pop_mode"
 TOP_SAVED_HOOKS = "torch:_C._autograd._top_saved_tensors_default_hooks"
 POP_SAVED_HOOKS = "torch:_C._autograd._pop_saved_tensors_default_hooks"
+OTHER = ("/Meta", "/FuncTorchBatched")  # kernels' names end so: without the latter who uses vmap first adds some
 KERNELS, LIBRARY = "torch.library:_impls", "torch.library:Library"
 MODULE_HOOKS = tuple(
     f"torch.nn.modules.module:_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
@@ -204,9 +205,9 @@ def leave_saved_tensor_hooks(hooks: Any) -> None:
 def kernels() -> frozenset[str]:
     """The kernels that Python has put in place for torch's own operators, as `aten/mul/CPU`.
 
-    Those of Meta are left out: they compute nothing. There are none where torch does not say.
+    Without those of Meta, which compute nothing, and of vmap, which torch itself adds; none where torch does not say.
     """
-    return frozenset(name for name in _named(KERNELS) or () if name.startswith("aten/") and not name.endswith("/Meta"))
+    return frozenset(name for name in _named(KERNELS) or () if name.startswith("aten/") and not name.endswith(OTHER))
 
 
 def remove_kernels(wanted: frozenset[str]) -> None:
