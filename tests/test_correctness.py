@@ -19,6 +19,14 @@ def noise(*shape: int, dtype: torch.dtype, scale: float = 1.0) -> torch.Tensor:
     return (scale * torch.randn(*shape, generator=torch.Generator().manual_seed(1))).to(dtype)
 
 
+def test_a_small_difference_is_shown_in_as_many_digits_as_it_takes() -> None:
+    right = expected(lambda t: t, torch.full((4,), 2.67458, dtype=torch.float64), dtype=torch.float64)
+    reason = compare((torch.full((4,), 2.67458000001, dtype=torch.float64),), right).reason
+    assert reason is not None
+    shown, meant = reason.removeprefix("differs from the float64 reference: ").split(" is right")[0].split(" where ")
+    assert shown != meant
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_rounding_passes_and_a_scale_fails_at_any_magnitude(dtype: torch.dtype, scale: float) -> None:

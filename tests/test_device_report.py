@@ -116,6 +116,16 @@ def test_what_leaves_the_verdict_on_the_device_unclear_is_a_warning() -> None:
     ]
 
 
+def test_a_disturbed_profile_is_a_warning() -> None:
+    """Two threads that share a core with another program wait for each other by whole time slices."""
+    spent = {"self_cpu_us": 11e3, "peak_memory_bytes": 1}
+    disturbed = synthetic_results.row("fused", 25.0, profiled_us=11.9e3, profiler_overhead=476.0, **spent)
+    usual = synthetic_results.row("fused", 25.0, profiled_us=75.0, profiler_overhead=3.0, **spent)
+    told = "fused: a call took 11.9 ms under the profiler, 25.0 µs without it"
+    assert any(text.startswith(told) for text in summary.warnings(compared(disturbed)))
+    assert not any("under the profiler" in text for text in summary.warnings(compared(usual)))
+
+
 @pytest.mark.parametrize("width", [200, 130, 100, 60])
 def test_tables_fold_their_headers_before_they_lose_columns(width: int) -> None:
     table = tables.comparison_table(compared(row("fused", 1000.0, 97.0, 1.0, 3.1, **FAST)), "title")

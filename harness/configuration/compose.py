@@ -50,7 +50,10 @@ def explained(error: Exception, arguments: Sequence[str]) -> UsageError:
 
     Some of Hydra's messages name none. Then each argument is tried by itself.
     """
-    folders = [folder for folder in config_dirs(arguments) if folder.is_dir()]
+    for folder in config_dirs(arguments):
+        if not folder.is_dir():
+            return UsageError(f"--config-dir={folder}: no such folder")
+    folders = config_dirs(arguments)
     wrong = as_usage_error(error, arguments, folders)
     given = [argument for argument in arguments if not argument.startswith("-") and Path(argument) not in folders]
     if isinstance(error, UsageError) or any(key_of(argument) in str(wrong) for argument in given):

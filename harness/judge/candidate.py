@@ -41,7 +41,7 @@ def _read(path: Path, name: str, function: str | None, op: str | None) -> Candid
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {one_line(error)}") from error
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     if op is None:
         return Candidate(name, path, None)
     wanted = [function] if function else [op.rpartition("/")[2], USUAL]

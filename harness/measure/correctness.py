@@ -215,9 +215,10 @@ def _difference(
     if error.allowed <= 1:
         return error, None
     worst = int(share.argmax())
+    seen, expected = _digits(left.flatten()[worst], right.flatten()[worst])
     return error, (
-        f"differs from the float64 reference: {_digits(left.flatten()[worst])} where "
-        f"{_digits(right.flatten()[worst])} is right, {_times(error.allowed)} times the error that rounding allows"
+        f"differs from the float64 reference: {seen} where {expected} is right, "
+        f"{_times(error.allowed)} times the error that rounding allows"
     )
 
 
@@ -279,8 +280,13 @@ def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 1e4 else f"{ratio:.0e}"
 
 
-def _digits(value: torch.Tensor) -> str:
-    return f"{value.item():.6g}"
+def _digits(left: torch.Tensor, right: torch.Tensor) -> tuple[str, str]:
+    """Two unequal values in as many digits as tell them apart, six at least."""
+    for digits in range(6, 18):
+        texts = f"{left.item():.{digits}g}", f"{right.item():.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _count(number: int) -> str:

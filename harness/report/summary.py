@@ -18,6 +18,8 @@ LESS_MEMORY = 0.75  # of the baseline's peak, or less, is worth a sentence
 GAPS = 0.01  # of the baseline's latency: gaps worth a clause
 NOISY = 0.05  # a noise floor worth a warning
 LOOSE = 0.05  # half an interval that leaves its verdict unclear for lack of samples
+DISTURBED = 20  # times the latency: the profiler slows small operators two to five times
+SLICE_US = 1000  # what a thread that waits for a core waits at least, by the order of magnitude
 VAGUE = "the interval spans more than a factor of ten"
 
 
@@ -59,7 +61,18 @@ def warnings(comparison: Comparison) -> list[str]:
     for row in rows:
         texts += [f"{row['variant']}: {note}" for note in comparison.entries[row["variant"]].measurement.notes]
         texts += [] if row in alone else _loose(comparison, row)
+        if _disturbed(row):
+            texts.append(
+                f"{row['variant']}: a call took {_time(row['profiled_us'])} under the profiler, "
+                f"{_time(row['latency_us'])} without it: its operators' times are not to be relied on; threads may "
+                "have waited for cores: end other programs, or try worker.threads=1"
+            )
     return texts
+
+
+def _disturbed(row: Row) -> bool:
+    """Whether the profiled calls took so long that something else than the profiler must have slowed them."""
+    return (row["profiler_overhead"] or 0.0) > DISTURBED and row["profiled_us"] > SLICE_US
 
 
 def _loose(comparison: Comparison, row: Row) -> list[str]:
@@ -192,6 +205,8 @@ def _spent(entry: Entry, row: Row, base: Row) -> list[str]:
     whole = row["profiled_us"]
     if entry.comparison.accelerator or not spent or not whole:
         return []
+    if _disturbed(row):
+        return _memory(row, base)
     inside = (spent - guards) / whole
     return [
         f"Under the profiler {formatting.percent(inside)} of its call goes to operators"
