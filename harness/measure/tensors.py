@@ -142,7 +142,7 @@ def hide(tensor: torch.Tensor) -> Callable[[], object]:
     memory = storage(tensor.detach())
     with torch.no_grad():
         memory.zero_()
-    if memory.device.type == "cpu" and memory.nbytes == len(sealed.data):
+    if tensor.is_cpu and memory.nbytes == len(sealed.data):
         return partial(ctypes.memmove, memory.data_ptr(), sealed.data, len(sealed.data))
     return lambda: overwrite(tensor, sealed.tensor())
 
