@@ -220,6 +220,7 @@ def test_what_takes_no_gradient_in_a_training_step_is_measured_forward(tmp_path:
     assert "mode=forward " in (folder_of(ran) / "cases" / "op" / "softmax_64x16.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_an_interrupt_is_kept(tmp_path: Path) -> None:
     with mock.patch("harness.model.door.verify", side_effect=KeyboardInterrupt):
         ran = model("model_zoo.normed", "variants=[as_is]", cwd=tmp_path)
