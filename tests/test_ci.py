@@ -104,5 +104,6 @@ def test_the_workflow_runs(tmp_path: Path) -> None:
         assert ("The gate fails on" in comment) == bool(status)
         suite = ElementTree.parse(folder / "junit.xml").getroot()
         failures = int(suite.get("failures", ""))
-        assert (suite.get("tests"), bool(failures)) == ("8", bool(status))  # how many depends on what was measured
+        assert bool(failures) == bool(status)
+        assert failures < int(suite.get("tests", "")) <= 8  # on a loud machine less is measured
         assert done["Compare"].stdout.count("::error title=") == failures
