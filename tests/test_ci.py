@@ -105,5 +105,5 @@ def test_the_workflow_runs(tmp_path: Path) -> None:
         suite = ElementTree.parse(folder / "junit.xml").getroot()
         failures = int(suite.get("failures", ""))
         assert bool(failures) == bool(status)
-        assert failures < int(suite.get("tests", "")) <= 8  # on a loud machine less is measured
+        assert failures <= int(suite.get("tests", "")) <= 8  # on a loud machine less is measured
         assert done["Compare"].stdout.count("::error title=") == failures
