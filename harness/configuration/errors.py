@@ -42,10 +42,10 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
-def some(names: Sequence[str]) -> str:
-    """The names; of very many the first, and how many more there are."""
-    shown = names if len(names) <= MOST_NAMES else [*names[:MOST_NAMES], f"and {len(names) - MOST_NAMES} more"]
-    return ", ".join(shown) or "none"
+def some(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first `most` of the texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
 
 
 def unknown(key: str, value: object, choices: Iterable[str], what: str = "choices") -> UsageError:

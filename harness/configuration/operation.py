@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.configuration import library
 from harness.configuration.environments import OWN, Environment
-from harness.configuration.errors import UsageError, nearest, one_line, some, with_article
+from harness.configuration.errors import MOST_NAMES, UsageError, nearest, one_line, some, with_article
 
 if TYPE_CHECKING:
     import torch
@@ -296,5 +296,5 @@ def _missing_attribute(path: str) -> str:
             return f"importing it raised {type(error).__name__}: {one_line(error)}"
         offered = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         hint = nearest(parts[end], offered)
-        return f"{module.__name__} has no {parts[end]}; {hint}it has: {some(sorted(offered))}"
+        return f"{module.__name__} has no {parts[end]}; {hint}it has: {some(sorted(offered), MOST_NAMES) or 'none'}"
     return "cannot be imported"

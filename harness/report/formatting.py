@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.configuration.errors import some as some
 from harness.results.column import Column, Row
 
 NOTHING = "n/a"
@@ -112,12 +113,6 @@ def digits(value: float, significant: int = 4, decimals: int = 0) -> str:
 def listed(texts: Sequence[str]) -> str:
     """`a, b and c`."""
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def some(texts: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first `most` of the texts, and how many more there are: `a, b and 3 more`."""
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return separator.join(texts[:most]) + more
 
 
 def cell(column: Column, value: Any) -> str:
