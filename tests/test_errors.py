@@ -55,6 +55,7 @@ COMPOSED = [
     (["+op.variants.mine={nki: a.b, grid: [2, 2]}"], ["op.variants.mine.grid=[2, 2]", "kernel[2]"]),
     (["+op.variants.mine={nki: a.b, grid: 0}"], ["op.variants.mine.grid=0", "kernel[2]"]),
     (["+op.variants.mine={nki: a.b, grid: true}"], ["op.variants.mine.grid=True", "kernel[2]"]),
+    (["op.tolerance=1e-3"], ["op.tolerance=0.001", "1 or more"]),
     (["+op.variants.mine={fn: a.b, optional: maybe}"], ["op.variants.mine.optional=maybe", "true or false"]),
     (["--config-dir", "nowhere"], ["--config-dir=nowhere", "no such folder"]),
     (["op=softmax", "op.index_dtype=int16"], ["op.index_dtype=int16", "int32, int64"]),

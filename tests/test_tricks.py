@@ -67,7 +67,7 @@ def assert_found_out(ran: Ran, name: str) -> None:
     assert next(row for row in ran.results["measurements"] if row["variant"] == name)["findings"]
     row = ran.rows[name]
     ranked = row["status"] == "ok" and row["verdict"] != ""
-    assert not ranked or "leaves them changed" in said(ran, name)
+    assert not ranked or "leaves changes of" in said(ran, name)
     for honest in ("naive", "fused"):
         assert (ran.rows[honest]["status"], ran.rows[honest]["reason"]) == ("ok", ""), honest
 

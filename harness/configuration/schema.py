@@ -31,7 +31,7 @@ class OpSettings:
     variants: dict[str, Any] = MISSING  # not Dict[str, Variant]: that refuses +op.variants.mine.fn=…
     dtypes: list[str] = field(default_factory=lambda: list(DTYPES), metadata=valid(choices=DTYPES))
     modes: list[str] = field(default_factory=lambda: list(MODES), metadata=valid(choices=MODES))
-    tolerance: float = setting(1.0, above=0)
+    tolerance: float = setting(1.0, minimum=1)
     index_dtype: str | None = setting(None, choices=INDEX_DTYPES)
     probes: dict[str, Any] | None = field(default_factory=dict)  # further inputs by which variants are checked
     vary: list[str] | None = None  # the dims that are checked at near sizes too; null: all

@@ -204,7 +204,7 @@ class Collected:
 
     def _bury(self, side: Side, name: str, how: str, kind: str) -> None:
         """Fails the variant in whose turn a process ended; if that is not the first, who ended them?"""
-        reason = f"in a turn of {name} the process {how}"
+        reason = f"{name} {how}"
         if name == self._case.baseline.name:
             self._blame_baseline(side, reason)
         self._dead.add(name)

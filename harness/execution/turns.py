@@ -197,6 +197,6 @@ def _informative_line(error: BaseException) -> str:
 def left_changed(what: list[str]) -> str:
     """The rest of a warning that starts with a name: the global state that it has changed."""
     return (
-        f"changes {', '.join(what)} and leaves them changed: other variants would be measured under them; "
-        "they were put back after each of its turns; let the variant put them back itself"
+        f"leaves changes of {', '.join(what)} behind: other variants would be measured under them; "
+        "they were undone after each of its turns; let the variant undo them itself"
     )
