@@ -86,6 +86,26 @@ def test_of_several_causes_it_is_the_one_that_makes_the_difference() -> None:
     assert "in wall time slower: 30% of a call is gaps between executions." in sentence(both, device_busy_us=150.0)
 
 
+def test_two_causes_at_once_are_both_told() -> None:
+    torn = row("fused", 1000.0, 97.0, 0.9, 3.1, device_busy_us=97.0, device_gap_us=400.0, device_wait_us=0.0)
+    told = "in wall time slower: 50% of a call is dispatch and 40% of a call is gaps between executions."
+    assert told in sentence(torn, device_busy_us=900.0)
+
+
+def test_what_works_against_the_difference_is_no_cause_of_it() -> None:
+    """Throttling alone would have made the device's verdict the worse one, and it is the better one."""
+    torn = row("fused", 1000.0, 200.0, 1.0, 1.5, device_busy_us=200.0, throttled_pct=100.0)
+    torn |= {"device_gap_us": 0.0, "device_wait_us": 0.0}
+    assert "in wall time the same: 80% of a call is dispatch. " in sentence(torn, device_busy_us=300.0)
+
+
+def test_first_executions_are_told_where_they_may_be_what_wall_time_has_more_of() -> None:
+    made = compared(row("fused", 1000.0, 97.0, 1.0, 3.1, **FAST))
+    made.document["measurements"][1]["profile"] |= {"active": 5, "first_calls": 5}
+    told = "in wall time the same: 90% of a call is dispatch and first executions, as in 5 of 10 profiled calls."
+    assert told in summary.sentences(made)[0]
+
+
 def test_equal_verdicts_need_no_sentence_and_what_was_not_seen_is_not_guessed() -> None:
     assert "On the device" not in sentence(row("fused", 500.0, 100.0, 2.0, 3.0, **FAST))
     unknown = row("fused", 1000.0, 97.0, 1.0, 3.1)

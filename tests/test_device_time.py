@@ -166,7 +166,7 @@ CAUSES = {
     ),
     "tries_often": (
         2000.0,
-        "in wall time slower: 5 of 10 profiled calls built or executed something ",
+        "in wall time slower: 95% of a call is dispatch and first executions, as in 5 of 10 profiled calls.",
     ),
 }
 

@@ -11,6 +11,7 @@ from harness.results.entry import Entry
 
 NONE = (0.0, "")  # no part
 LEAST = 0.05  # a cause that makes less of a difference than this explains nothing
+NEAR = 0.5  # of the difference that the first cause makes: another that makes as much is told as well
 
 
 @dataclass(frozen=True)
@@ -56,45 +57,51 @@ def _why(entry: Entry, row: Row, base: Row) -> str:
     """What the two clocks see differently, as far as it was seen of the variant and of its baseline.
 
     The logarithms of the two speedups differ by those of latency over device time, the baseline's and the variant's. Of
-    the causes that these consist of it is the one that they have most unequal parts of.
+    the causes that these consist of, it is the one of which they have the most unequal parts, and any that comes near
+    it; never one that, by itself, would have made the speedups differ the other way round.
     """
     baseline = entry.comparison.baseline
-    own, others = (entry, row, ""), (baseline, base, f" of {baseline.name}")
-    for one, _, whose in (own, others):
-        if one.profile is not None and one.profile.first_calls:  # in wall time they would look like dispatch
-            calls = one.profile.active + one.profile.first_calls
-            return (
-                f"{one.profile.first_calls} of {calls} profiled calls{whose} built or executed something for the first "
-                "time, which wall time includes and device time leaves out"
-            )
-    mine, theirs = _causes(*own), _causes(*others)
-    both = {name: (mine.get(name, NONE), theirs.get(name, NONE)) for name in {**mine, **theirs}}
-    unequal = {name: abs(pair[0][0] - pair[1][0]) for name, pair in both.items()}
-    most = max(unequal, key=lambda name: unequal[name], default="")
-    seen = [max(both[most])[1]] if unequal.get(most, 0.0) >= math.log1p(LEAST) else []
+    mine, theirs = _causes(entry, row, ""), _causes(baseline, base, f" of {baseline.name}")
+    sign = math.copysign(1.0, math.log(row["device_speedup"] / row["speedup"]))
+    both = [(mine.get(name, NONE), theirs.get(name, NONE)) for name in {**mine, **theirs}]
+    unequal = sorted(
+        ((sign * (own[0] - other[0]), max(own, other, key=lambda part: abs(part[0]))[1]) for own, other in both),
+        reverse=True,
+    )
+    least = max(math.log1p(LEAST), NEAR * unequal[0][0]) if unequal else 0.0
+    seen = [text for difference, text in unequal if difference >= least]
     scatter = ["wall time scatters between processes"] if row["verdict"] == "unclear" else []
     return formatting.listed(scatter + seen or ["nothing that was seen says why"])
 
 
 def _causes(entry: Entry, row: Row, whose: str) -> dict[str, tuple[float, str]]:
-    """By cause, its part of the logarithm of latency over device time, without sign, and a clause that says it."""
+    """By cause, its part of the logarithm of latency over device time, and a clause that says it."""
     found = {}
     latency, throttled = row["latency_us"], (row["throttled_pct"] or 0.0) / 100
     busy = (row["device_busy_us"] or 0.0) / _devices(entry)
     if throttled:  # a throttled device works at about half its speed
         text = f"the device was throttled for {formatting.percent(throttled)} of the profile{whose}"
-        found["throttling"] = (-math.log(1 - throttled / 2), text)
+        found["throttling"] = (math.log(1 - throttled / 2), text)
     known = parts(entry, row)
     if known is not None and 0 < busy < latency:
         stretch = math.log(latency / busy) / (latency - busy)
         gaps, dispatch = (formatting.percent(part / latency) for part in (known.gaps, known.dispatch))
-        found["dispatch"] = (stretch * known.dispatch, f"{dispatch} of a call{whose} is dispatch")
+        first = _first_calls(entry)
+        found["dispatch"] = (stretch * known.dispatch, f"{dispatch} of a call{whose} is dispatch{first}")
         found["gaps"] = (stretch * known.gaps, f"{gaps} of a call{whose} is gaps between executions")
     elif latency and busy > latency:
         paused, steady = (formatting.time(us, significant=3) for us in (busy, latency))
         text = f"the device is throttled after a pause: {paused} in a profiled call{whose}, {steady} in calls in a row"
-        found["throttling"] = max(found.get("throttling", NONE), (math.log(busy / latency), text))
+        found["throttling"] = min(found.get("throttling", NONE), (math.log(latency / busy), text))
     return found
+
+
+def _first_calls(entry: Entry) -> str:
+    """What else than dispatch wall time includes and device time leaves out, if there is anything."""
+    if entry.profile is None or not entry.profile.first_calls:
+        return ""
+    first, calls = entry.profile.first_calls, entry.profile.active + entry.profile.first_calls
+    return f" and first executions, as in {first} of {calls} profiled calls"
 
 
 def _devices(entry: Entry) -> int:
