@@ -17,6 +17,9 @@ from harness.configuration.errors import UsageError
 from harness.configuration.schema import parse
 from harness.devices import candidates, choose, device, ordered, passed_over
 from harness.devices.base import Device
+from harness.devices.cpu import Cpu
+from harness.devices.cuda import Cuda
+from harness.devices.neuron import Neuron
 from harness.execution import lock
 from harness.execution.environment import worker_environment
 
@@ -286,6 +289,18 @@ def test_where_several_devices_may_be_taken_the_first_pins_its_variables(monkeyp
     monkeypatch.setenv(loads, "0")
     assert loads not in worker_environment({}, [neuron]), "the user's own stands"
     assert worker_environment({loads: 1}, [cpu])[loads] == "1"
+
+
+def test_a_cuda_error_that_stays_ends_its_process_and_any_other_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a device-side assertion every further call of CUDA's raises; after a Python error none does."""
+
+    def asserted() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    for synchronize, lingers in ((asserted, True), (lambda: None, False)):
+        monkeypatch.setattr("torch.cuda.synchronize", synchronize)
+        assert Cuda().failures_linger() is lingers
+    assert (Neuron().failures_linger(), Cpu().failures_linger()) == (True, False)
 
 
 def test_devices_are_known_without_torch() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,27 @@ def test_an_error_that_a_variant_hides_is_its_own(tmp_path: Path) -> None:
     )
     assert statuses(ran) == {"naive": "ok", "hiding": "failed", "fused": "ok"}
     assert "an earlier compile in this process failed" in ran.rows["hiding"]["reason"]
+
+
+@pytest.mark.slow
+def test_what_a_probe_leaves_behind_is_not_blamed_on_others(tmp_path: Path) -> None:
+    """It fails on tiny inputs alone, by a compile; naive and fused are tried on them in a process without it."""
+    (tmp_path / "picky.py").write_text(
+        "import torch\n"
+        "def rms(x, weight):\n"
+        "    y = torch.rms_norm(x, [x.shape[-1]], weight, 1e-6)\n"
+        "    return torch.compile(lambda t: t * 3, backend='neuron')(y) if x.abs().max() < 0.1 else y\n"
+    )
+    ran = on_core(
+        "variants=[naive,picky,fused]",
+        "+op.variants.picky.fn=picky.rms",
+        cwd=tmp_path,
+        compile_fails=True,
+        compile_poisons=True,
+    )
+    assert statuses(ran) == {"naive": "ok", "picky": "failed", "fused": "ok"}
+    assert re.search("raises .* on the probe tiny: .*the graph does not compile", ran.rows["picky"]["reason"])
+    assert "earlier compile" not in ran.out + ran.err
 
 
 @pytest.mark.slow

@@ -81,7 +81,6 @@ class Device:
     alone = ""  # why no other run may measure meanwhile, if there is more to it than the host's load
     start_method = "forkserver"  # of measuring processes; spawn if importing torch opens the device
     builds_shapes = False  # an operator is built, for seconds, for each shape that it meets
-    failures_linger = False  # what failed in a process may make the next operation of that process fail as well
     failed_compiles_cached = False  # so that one fails again after its cause is mended
     measures_peaks = False  # whether its peaks can be measured by timing products and copies
     compile_caches: tuple[str, ...] = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # variables that name them
@@ -176,6 +175,10 @@ class Device:
 
     def synchronize(self) -> None:
         """Waits until all work that was given to the device has run."""
+
+    def failures_linger(self) -> bool:
+        """Whether what has just failed makes, or may make, the next operation of this process fail as well."""
+        return False
 
     def get_rng_state(self) -> list[torch.Tensor]:
         """The states of all generators that an operation on this device may draw from: the CPU's first."""

@@ -40,6 +40,13 @@ class Cuda(Device):
 
         torch.cuda.synchronize()
 
+    def failures_linger(self) -> bool:
+        try:
+            self.synchronize()  # raises the error again, if it is one that a process does not recover from
+        except RuntimeError:
+            return True
+        return False
+
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
         import torch
 

@@ -68,7 +68,6 @@ class Neuron(Device):
     alone = "one run at a time on an instance, whatever core it takes: cores that dispatch side by side slow each other"
     failed_compiles_cached = True
     builds_shapes = True
-    failures_linger = True  # a compile that failed leaves an error that the next operation raises
     start_method = "spawn"  # importing torch loads the runtime: a core must not be opened before a fork
     compile_caches = neuron_compiles.CACHES
     pinned: ClassVar = {
@@ -175,6 +174,9 @@ class Neuron(Device):
 
     def synchronize(self) -> None:
         self._runtime.synchronize()
+
+    def failures_linger(self) -> bool:
+        return True  # a compile that failed leaves an error that the next operation raises
 
     def activities(self) -> list[torch.profiler.ProfilerActivity]:
         import torch

@@ -5,14 +5,16 @@ The reference's values are made after the last call, so that none is in the proc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import Case, Inputs
 from harness.devices.base import Device
 from harness.execution.messages import Note, Send, Status
-from harness.execution.turns import Turns
+from harness.execution.turns import CHECK, ProbeError, SpoiltError, Turns, informative_line
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.correctness import Verdict, compare
@@ -25,9 +27,10 @@ from harness.measure.tensors import own, unseal
 from harness.measure.trees import tree_map
 from harness.measure.trials import Trial, trials
 from harness.measure.validity import Given, repeats
-from harness.results.measurement import FAILED, WRONG
+from harness.results.measurement import WRONG
 
 MODEST, ALIKE = 3.0, 2.0  # an error of the baseline's may be rounding up to so much; then one twice as large as well
+Step = Callable[[str, str], AbstractContextManager[None]]  # of a variant, by name: a context of its own
 REFUSALS = (UnsupportedError, NotImplementedError)  # by which a variant says that it does not take its inputs
 
 
@@ -60,16 +63,38 @@ class Trying:
                 trial.inputs(self._seed)
         self._given: dict[Trial, list[_Given]] = {trial: [] for trial in self._trials}
         self._notes: dict[Trial, list[Note]] = {trial: [] for trial in self._trials}
+        self._plain: dict[str, Bound | None] = {}  # what is called at other sizes, by variant
 
-    def call(self, subject: Subject) -> None:
-        """Calls a variant on each trial's inputs, and keeps copies of what it gives.
+    def run(self, subjects: Sequence[Subject], step: Step, earlier: Mapping[str, Sequence[Outputs]]) -> None:
+        """Calls variants, each in a step of its own, and sends who fails, who is wrong, and where most.
+
+        `earlier` are outputs that each gave for other contents, sealed: who gives one of them again remembers. Raises
+        SpoiltError where a variant has failed and others can no longer be tried in this process.
+        """
+        for declared, subject in itertools.product((True, False), subjects):
+            if subject.name in self._turns.failed:
+                continue
+            try:
+                with step(subject.name, CHECK):
+                    self._call(subject, declared)
+            except SpoiltError:
+                if declared:  # it has failed: the others can be tried in a process without it
+                    raise
+                break
+        self._compare(earlier)
+
+    def _call(self, subject: Subject, declared: bool) -> None:
+        """Calls a variant on the inputs of each trial that is `declared`, or of the others, and keeps what it gives.
 
         What is compiled is called as such at the case's own sizes alone, lest it be compiled again: at others, the
-        function that it was compiled from. Where it raises it has a note, or fails if the probe is declared.
+        function that it was compiled from. Where it raises it has a note, or fails if the probe is declared. Raises
+        SpoiltError if nothing more can be called in this process.
         """
-        eager = self._eager(subject)
+        if subject.name not in self._plain:
+            self._plain[subject.name] = self._eager(subject)
+        eager = self._plain[subject.name]
         for trial in self._trials:
-            if trial.reshaped and eager is None:
+            if trial.declared != declared or (trial.reshaped and eager is None):
                 continue
             try:
                 self._given[trial].append(self._called(subject, eager, trial))
@@ -81,19 +106,15 @@ class Trying:
             except Exception as error:
                 if torch_private.NO_COMPILED_CODE in str(error):  # that it compiles within itself is its own affair
                     continue
-                raised = f"raises {type(error).__name__} {trial.words}: {one_line(error)}"
-                if trial.declared:
-                    self._send(Status(subject.name, FAILED, raised))
-                    return
+                raised = f"raises {type(error).__name__} {trial.words}: {informative_line(error)}"
+                if declared:
+                    raise ProbeError(raised) from error
                 self._notes[trial].append(Note(subject.name, raised))
-                if self._device.failures_linger:
-                    return
+                if self._device.failures_linger():
+                    raise SpoiltError from error
 
-    def compare(self, earlier: Mapping[str, Sequence[Outputs]]) -> None:
-        """Evaluates the reference for each trial, and sends who is wrong, and where most.
-
-        `earlier` are outputs that each gave for other contents, sealed: who gives one of them again remembers.
-        """
+    def _compare(self, earlier: Mapping[str, Sequence[Outputs]]) -> None:
+        """Evaluates the reference for each trial, and sends who is wrong, and where most."""
         found: dict[str, list[tuple[bool, Trial, Verdict]]] = {}
         baseline = self._case.baseline.name
         for trial, given in self._given.items():

@@ -40,6 +40,10 @@ class SpoiltError(Exception):
     """A variant has failed, and nothing more can be measured in this process."""
 
 
+class ProbeError(Exception):
+    """A variant raised on a declared probe; the message says what and where."""
+
+
 class Turns:
     """The turns that the variants of one process take, and what each left behind."""
 
@@ -49,7 +53,7 @@ class Turns:
         self._baseline = baseline
         self.watch = Watch(device.built)
         self.state = GlobalState(device)
-        self._failures_linger = device.failures_linger
+        self._device = device
         self._failed_compiles_cached = device.failed_compiles_cached
         self._process = os.getpid()
         self._changes: dict[str, set[str]] = {}
@@ -95,10 +99,13 @@ class Turns:
             self._count(variant, turn)
         except UsageError:
             raise
+        except SpoiltError:
+            spoilt = True
+            raise
         except BaseException as error:  # Ctrl-C does not reach this process: even a KeyboardInterrupt is the variant's
             turn.failed = True
             self._fail(variant, step, error)
-            spoilt = self._failures_linger and not isinstance(error, UnsupportedError)
+            spoilt = not isinstance(error, UnsupportedError) and self._device.failures_linger()
             if spoilt:
                 raise SpoiltError from error
             self._count(variant, turn)
@@ -177,12 +184,14 @@ class Turns:
 
 def failure(step: str, error: BaseException) -> str:
     """The reason in a row for an exception: its kind, its first line, and the step in which it was raised."""
+    if isinstance(error, ProbeError):
+        return str(error)
     if isinstance(error, SystemExit):
         return f"called sys.exit({error.code!r}) ({WHEN[step]})"
-    return f"{type(error).__name__}: {_informative_line(error)} ({WHEN[step]})"
+    return f"{type(error).__name__}: {informative_line(error)} ({WHEN[step]})"
 
 
-def _informative_line(error: BaseException) -> str:
+def informative_line(error: BaseException) -> str:
     """The line of a message that says what happened; a compiler's failure buries it."""
     with contextlib.suppress(Exception):
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -254,11 +254,8 @@ class _Worker:
     def _try(self, slow: Set[str], hidden_seed: int) -> None:
         """Calls the variants that are right so far on further inputs, but for slow ones, and checks what they give."""
         trying = Trying(self.case, self.device, self.data.inputs(self.case.seed), hidden_seed, self.turns, self.send)
-        for name in self._standing():
-            if self.checking.comparable(name) and name not in slow:
-                with self._step(name, CHECK):
-                    trying.call(self.subjects[name])
-        trying.compare(self.checking.given)
+        tried = [name for name in self._standing() if self.checking.comparable(name) and name not in slow]
+        trying.run([self.subjects[name] for name in tried], self._step, self.checking.given)
 
     def _send_compiles(self) -> None:
         """Sends who compiled while it was timed."""
