@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import time
@@ -130,10 +131,36 @@ def test_what_the_summary_calls_percent_is_a_share_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "total_time | 375.5us", "{", "[]", '{"nc_0": {"cycles": 3}}', '{"a": null}', "[1, 2"]
+    "text",
+    [
+        "",
+        "total_time | 375.5us",
+        "{",
+        "[]",
+        '{"nc_0": {"cycles": 3}}',
+        '{"a": null}',
+        "[1, 2",
+        "[" * 100_000,
+        '{"dma_active_time_percent": NaN, "mfu_estimated_percent": "-", "hbm_read_bytes": -1}',
+    ],
+    ids=itertools.count(),
 )
 def test_an_unknown_summary_is_no_summary(text: str) -> None:
     assert summary.of_text(text) == {}
+
+
+def test_a_summary_is_found_behind_a_log_in_json_and_before_what_is_cut_off() -> None:
+    log = '{"level": "info", "message": "[0/3] ingesting"}\n'
+    cut = '{"events": [' + '\n  {"id": 1},' * 20_000
+    assert summary.of_text(f"{log}{log}  {json.dumps(SUMMARY)}\n{cut}")["dma_pct"] == 50
+    assert summary.of_text(cut) == {}
+
+
+def test_shares_of_an_unknown_unit_are_not_taken() -> None:
+    """One above 1 tells that all of them are percentages, the small ones too; amounts have a unit of their own."""
+    percent = SUMMARY | {"tensor_engine_active_time_percent": 25.0, "mfu_estimated_percent": 0.5}
+    assert summary.of_text(json.dumps(percent)) == {"hbm_read_bytes": 100, "hbm_write_bytes": 50}
+    assert summary.of_throttling([{"throttle_type": "all", "throttle_active_time_percent": 25.0}]) == {}
 
 
 def test_of_throttling_the_core_counts_that_was_throttled_longest() -> None:

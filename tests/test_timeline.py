@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,14 @@ def test_executions_that_cannot_be_matched_stay_as_they_are() -> None:
     assert len(trace.merged(ran)) == 3
     assert len(trace.merged([physical(0, 1, 2, link=0), physical(1, 1, 2, link=0)])) == 2, "of no known operator"
     assert len(trace.merged([physical(0, 1, 2, link=1), physical(1, 1, 2, link=2)])) == 2, "of two operators"
+
+
+def test_a_flow_that_is_null_is_none(tmp_path: Path) -> None:
+    """Two submissions, each on a core of its own: what they have in common is that their flow is not known."""
+    place = {"ph": "X", "cat": "kernel", "name": f"{trace.PER_CORE}: graph", "pid": 0, "dur": 1.0}
+    events = [place | {"tid": n, "ts": 5.0 * n, "args": {"External id": n, "flow_id": None}} for n in (1, 2)]
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    assert len(trace.from_file(tmp_path / "trace.json")) == 2
 
 
 def test_kernels_that_overlap_on_two_streams_are_two(cuda: list[Event]) -> None:

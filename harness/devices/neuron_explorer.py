@@ -70,7 +70,8 @@ class Explorer:
             problems = [f"engine activity is not known: {'; '.join(dict.fromkeys(causes))}"]
         elif lacking:
             also = f"; {causes[-1]}" if causes else ", and so do its tables"
-            problems.append(f"not known: {', '.join(lacking)}: {PROGRAM}'s summary lacks them{also}")
+            why = "lacks them, or gives more than 1 for a share of one"
+            problems.append(f"not known: {', '.join(lacking)}: {PROGRAM}'s summary {why}{also}")
         return Summary(metrics, tuple(problems), notes)
 
     def _printed(self, folder: Path) -> dict[str, float]:
@@ -137,7 +138,7 @@ class Explorer:
         if status:
             output.seek(0)
             last = output.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-            raise ProgramError(f"{PROGRAM} ended with exit status {status}: {last[0]}")
+            raise ProgramError(f"{PROGRAM} ended with exit status {status}: {one_line(last[0])}")
 
 
 def _throttled(share: float, limit: float | None) -> tuple[str, ...]:

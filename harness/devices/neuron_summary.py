@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ PERCENT = {
 AMOUNT = {"hbm_read_bytes": "hbm_read_bytes", "hbm_write_bytes": "hbm_write_bytes"}
 COLUMNS = (*PERCENT, *AMOUNT)
 THROTTLED = "throttled_pct"
+ROUNDED = 1.01  # what a share of one may come to
+BEGIN = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 
 TABLES = SUMMARY, THROTTLING, METADATA = "Summary", "ThrottleSummary", "Metadata"
 SCHEMA = "profile_schema_version"
@@ -27,25 +31,21 @@ SCHEMA = "profile_schema_version"
 
 def of_text(text: str) -> dict[str, float]:
     """The known figures in a program's output, by column; {} if there are none."""
-    return of_value(_json(text))
+    return next((found for value in _values(text) if (found := of_value(value))), {})
 
 
 def of_value(value: Any) -> dict[str, float]:
     """The known figures of a summary, whether its root is a dict by core, a flat dict or a list (of rows).
 
-    Over several cores shares are averaged and amounts added up; shares become percentages from 0 to 100.
+    Over several cores shares are averaged and amounts added up; shares become percentages from 0 to 100. None are taken
+    of a summary that has one above 1: its unit is not the documented one.
     """
     groups = list(_groups(value))
+    shares = _known(groups, PERCENT)
     metrics = {}
-    for column, key in PERCENT.items():
-        values = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if values:
-            metrics[column] = 100 * sum(values) / len(values)
-    for column, key in AMOUNT.items():
-        values = [value for group in groups if (value := _number(group.get(key))) is not None]
-        if values:
-            metrics[column] = sum(values)
-    return metrics
+    if max((max(values) for values in shares.values()), default=0.0) <= ROUNDED:
+        metrics = {column: 100 * sum(values) / len(values) for column, values in shares.items()}
+    return metrics | {column: sum(values) for column, values in _known(groups, AMOUNT).items()}
 
 
 def of_throttling(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -56,7 +56,7 @@ def of_throttling(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     whole = [row for row in rows if row.get("throttle_type") == "all"]
     shares = [_number(row.get("throttle_active_time_percent")) for row in whole or rows]
     known = [share for share in shares if share is not None]
-    return {THROTTLED: 100 * max(known)} if known else {}
+    return {THROTTLED: 100 * max(known)} if known and max(known) <= ROUNDED else {}
 
 
 def lowest_limit(rows: Sequence[Mapping[str, Any]]) -> float | None:
@@ -77,16 +77,22 @@ def table(folder: Path, name: str) -> list[dict[str, Any]]:
     return [row for file in files for row in parquet.read_table(file).to_pylist()]
 
 
-def _json(text: str) -> Any:
-    """The JSON in a program's output, with or without lines of its log around it."""
+def _values(text: str) -> Iterator[Any]:
+    """The JSON objects and arrays in a program's output that begin a line: its log may stand between them."""
     decoder = json.JSONDecoder()
-    for position, letter in enumerate(text):
-        if letter in "{[" and text[:position].rpartition("\n")[2].strip() == "":
-            with contextlib.suppress(ValueError):
-                value, _ = decoder.raw_decode(text, position)
-                if isinstance(value, (dict, list)) and value:
-                    return value
-    return None
+    reached = 0
+    for begin in BEGIN.finditer(text):
+        if begin.end() > reached:
+            with contextlib.suppress(ValueError, RecursionError):
+                value, reached = decoder.raw_decode(text, begin.end() - 1)
+                yield value
+
+
+def _known(groups: Sequence[Mapping[str, Any]], keys: Mapping[str, str]) -> dict[str, list[float]]:
+    """By column, the figures that the groups have for its key."""
+    found = {column: [_number(group.get(key)) for group in groups] for column, key in keys.items()}
+    known = {column: [value for value in values if value is not None] for column, values in found.items()}
+    return {column: values for column, values in known.items() if values}
 
 
 def _groups(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -104,9 +110,11 @@ def _groups(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
+    """A figure, none of which is negative; None for anything else."""
     if isinstance(value, bool):
         return None
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) and number >= 0 else None

@@ -91,7 +91,7 @@ def from_file(path: Path, see: Callable[[int, Mapping[str, Any]], None] | None =
         return Event(
             names.setdefault(name, name), kind, start, end, lanes.setdefault(lane, lane),
             0 if launched else external, external if launched else 0, int(arguments.get("Bytes", 0)),
-            str(arguments.get("flow_id", "")),
+            "" if (flow := arguments.get("flow_id")) is None else str(flow),
             int(arguments.get("Sequence number", -1)),
         )  # fmt: skip
 

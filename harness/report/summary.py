@@ -108,9 +108,12 @@ def of_machine(comparison: Comparison) -> list[str]:
         )
     starved = [entry for entry in timed if entry.host.starved]
     if starved:
-        lacked = " and ".join(
-            f"{entry.name} in {formatting.percent(1 - entry.host.clock.samples.share(entry.name, SLOWED))}"
-            for entry in starved
+        lacked = formatting.listed(
+            [
+                f"{entry.name} in {formatting.percent(share)}"
+                for entry in starved
+                if (share := 1 - entry.host.clock.samples.share(entry.name, SLOWED)) > 0
+            ]
         )
         texts.append(
             f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in most samples "
