@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 OK, NONE, WARN, UNFIT = "ok", "-", "warn", "UNFIT"
 Line = tuple[str, str]  # a mark, and what was seen: its likely cause; what to do
 
+EXAMPLES = """\
+examples:
+  python -m harness.doctor
+  python -m harness.doctor device=neuron
+
+exit status: 0 the device is fit; 1 it is not; 2 the command is at fault
+"""
+
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
@@ -136,19 +144,14 @@ def _programs(device: Device) -> Iterator[Line]:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog="python -m harness.doctor",
-        description="Reports which devices are here, and whether one is fit to be measured: exit status 0 if it is.",
-    )
+    parser = Parser("doctor", "Reports which devices are here, and whether one is fit to be measured.", EXAMPLES)
     parser.add_argument(
         "overrides",
         nargs="*",
         metavar="KEY=VALUE",
         help="as for a run; most of all device=NAME, whose default is auto: the first that is here",
     )
-    parser.add_argument(
-        "--config-dir", "-cd", type=Path, metavar="DIR", help="a folder of configuration with devices of your own"
-    )
+    parser.add_config_dir()
     return parser
 
 

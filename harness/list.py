@@ -18,17 +18,24 @@ from harness.devices import choose
 from harness.report import rendering
 from harness.report.tables import Table
 
+EXAMPLES = """\
+examples:
+  python -m harness.list
+  python -m harness.list device=cuda
+  python -m harness.list --config-dir conf
+
+exit status: 0 they are listed; 2 the command is at fault
+"""
+
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints the table; returns the exit status."""
     parser = Parser(
-        prog="python -m harness.list",
-        description="Lists the operations, with their dims and variants, and what would be skipped here.",
-        allow_abbrev=False,
+        "list", "Lists the operations, with their dims and variants, and what would be skipped here.", EXAMPLES
     )
     parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="as of a run, such as device=cpu")
-    parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
+    parser.add_config_dir()
     args = parser.parse_intermixed_args(arguments)
     for override in args.overrides:
         if "=" not in override:

@@ -16,15 +16,19 @@ TEMPLATES = Path(__file__).parent / "configuration" / "templates"
 PLACEHOLDER = "my_op"  # the name that the templates go by
 KERNEL = "_nki"  # ends the name of the module that holds a kernel
 
+EXAMPLES = """\
+examples:
+  python -m harness.new my_op
+  python -m harness.new my_op --nki
+
+exit status: 0 they are written; 1 they cannot be; 2 the command is at fault
+"""
+
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Writes the files and prints what to do next; returns the exit status."""
-    parser = Parser(
-        prog="python -m harness.new",
-        description="Writes the files of a new operation, ready to run and to be filled in.",
-        allow_abbrev=False,
-    )
+    parser = Parser("new", "Writes the files of a new operation, ready to run and to be filled in.", EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="of the operation: NAME.py and conf/op/NAME.yaml are written here")
     parser.add_argument("--nki", action="store_true", help="with an NKI kernel, for Trainium, in NAME_nki.py")
     args = parser.parse_args(arguments)

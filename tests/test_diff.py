@@ -431,10 +431,3 @@ def test_a_wrong_argument_is_reported_in_one_line(tmp_path: Path, arguments: lis
     ran = diff(tmp_path / "old", tmp_path / "new", *arguments)
     assert ran.status == 2
     assert complaint in ran.error
-
-
-def test_help_shows_examples_and_exit_statuses(tmp_path: Path) -> None:
-    ran = run("--help", cwd=tmp_path, module="harness.diff")
-    assert ran.status == 0
-    assert "examples:" in ran.out
-    assert "exit status:" in ran.out

@@ -173,6 +173,19 @@ def test_a_traceback_for_those_who_ask(tmp_path: Path) -> None:
     assert "Traceback" in ran.err
 
 
+@pytest.mark.parametrize(
+    "door", ["list", "new", "doctor", "judge", "diff", "report", "problems", "history", "bisect", "model"]
+)
+def test_each_help_shows_examples_and_exit_statuses(door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = in_process("--help", cwd=tmp_path, module=f"harness.{door}")
+    assert ran.status == 0
+    help, _, epilog = ran.out.partition("examples:\n")
+    assert f"  python -m harness.{door}" in epilog
+    assert "exit status: 0" in epilog
+    assert max(map(len, help.splitlines()[1:])) <= 80
+
+
 def test_help_and_configuration_without_torch(tmp_path: Path) -> None:
     for name in ("torch", "hydra", "omegaconf"):
         (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')\n")

@@ -209,6 +209,16 @@ def test_what_stands_beside_a_candidate_runs_in_measuring_processes_alone(tmp_pa
     assert not ran_by.exists()
 
 
+def test_an_operation_of_ones_own_is_found(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "op").mkdir(parents=True)
+    text = "defaults: [rmsnorm, _self_]\nbaseline: fused\n"
+    (tmp_path / "conf" / "op" / "mine.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "fused.py").write_text("def candidate(x, weight): ...\n", encoding="utf-8")
+    ran = in_process("fused.py", "--op", "mine", "--config-dir", "conf", cwd=tmp_path, module="harness.judge")
+    assert ran.status == 2
+    assert "is called as the baseline is, fused" in ran.error
+
+
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [

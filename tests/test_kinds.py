@@ -209,6 +209,7 @@ def test_views_of_any_kind_are_copied_as_they_are(make: Callable[..., Any]) -> N
     made = case(lambda dtype, generator: make(normal(8, 4)(dtype, generator)), lambda x: x * 3)
     finding = examined(made, lambda x: x * 3)
     assert finding.reason is None, finding.reason
+    assert not finding.no_op
     if CaseData(made).inputs(1)[0].numel():
         wrong(made, lambda x: x * 3.2, "differs")
     given, copy = make(torch.ones(8, 4)), CaseData(made).inputs(1)[0]

@@ -353,7 +353,7 @@ def test_a_module_at_two_places_is_replaced_by_one() -> None:
         ("x", "expected a list"),
         (["x"], "expected a mapping in a list"),
         ([{"of": "a"}], "replace.by=None: expected a dotted path"),
-        ([{"of": "a", "with": "b"}], "replace=with: unknown"),
+        ([{"of": "a", "with": "b"}], r"replace\.with: no such key; keys there: by, of"),
         ([{"of": 1, "by": "b"}], "replace.of=1: expected"),
     ],
 )

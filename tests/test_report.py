@@ -291,6 +291,20 @@ def test_a_variant_that_lacked_cores_does_not_flatten_the_others(tmp_path: Path)
     assert text.get_position()[0] < 20
 
 
+def test_a_stack_ends_with_the_axis(tmp_path: Path) -> None:
+    loud = synthetic_results.row("loud", 27_000.0, condition="starved")
+    made = synthetic_results.comparison([synthetic_results.row("naive", 15.0), loud])
+    costs = {"aten::a_long_name_of_an_operator": 100.0, "aten::mul": 30.0}
+    cells = {"calls": 1, "device_time_us": None, "device_pct": None}
+    made.__dict__["operators"] = [
+        {"variant": "loud", "operator": operator, "self_cpu_us": cost, **cells} for operator, cost in costs.items()
+    ]
+    (axes,) = comparison.draw(made, tmp_path).axes
+    assert len([bar for bar in axes.patches if 0 < bar.get_x() + bar.get_width() > 20]) == 0
+    (name,) = [text for text in axes.texts if "a_long_name" in text.get_text()]
+    assert name.get_position()[0] < 11, "in the middle of what is seen of its segment"
+
+
 def test_a_sweep_in_a_loud_hour_is_readable(tmp_path: Path) -> None:
     """Six cases, of which some intervals reach from half to three times the figure."""
     swept, _ = synthetic_results.sweep({"hidden": (512, 1024, 2048, 4096, 8192, 16384)})

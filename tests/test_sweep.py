@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import synthetic_results
 from cli import QUICK, ROOT, Ran, in_process, run, table
 from conftest import Shared
 from in_process import say
@@ -215,6 +216,24 @@ def test_what_is_missing_is_named_and_keeps_its_rows(copy: Path) -> None:
     assert rows[2]["variant"] == "naive"
     assert rows[2]["dim_columns"]
     assert sweep.status == 1
+
+
+def test_what_went_wrong_alike_in_several_cases_is_told_once(tmp_path: Path) -> None:
+    names = ("000-float32", "001-bfloat16", "002-float64")
+    reasons = ({"a": "4.25 where 4.05 is right"}, {"a": "-0.5 where 1e-3 is right"}, {"a": "no such kernel", "b": "x"})
+    case = {"op": "rmsnorm", "dims": {}, "dtype": "float32", "device": "cpu", "mode": "forward", "variants": ()}
+    planned = synthetic_results.planned({"case": case})
+    cases = [
+        sweeps.CollectedCase(planned(name), [{"variant": v, "status": "wrong", "reason": r} for v, r in rows.items()])
+        for name, rows in zip(names, reasons, strict=True)
+    ]
+    cases.append(sweeps.CollectedCase(planned("003-float16"), [], "killed (signal 9); see 003-float16/worker.log"))
+    assert sweeps.failures(cases, tmp_path) == [
+        "000-float32: a is wrong: 4.25 where 4.05 is right; likewise 001-bfloat16",
+        "002-float64: a is wrong: no such kernel",
+        "002-float64: b is wrong: x",
+        "003-float16: killed (signal 9); see 003-float16/worker.log",
+    ]
 
 
 @pytest.mark.slow  # test_report makes that of a run again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,15 +55,13 @@ def _check(overrides: Sequence[str]) -> None:
             raise UsageError(f"{override}: bisect measures one case, in folders of its own")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
-        prog="python -m harness.bisect",
+        "bisect",
+        "Finds the commit that made a variant slower, faster or wrong. Each step measures a commit side by side with "
+        "the good one, in worktrees; commits that do not build or run are skipped, as by git bisect.",
+        EXAMPLES,
         usage="%(prog)s --good COMMIT --bad COMMIT [options] -- OVERRIDES",
-        description="Finds the commit that made a variant slower, faster or wrong. Each step measures a commit side by "
-        "side with the good one, in worktrees; commits that do not build or run are skipped, as by git bisect.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("--good", metavar="COMMIT", required=True, help="a commit that is as it should be")

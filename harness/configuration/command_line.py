@@ -6,18 +6,41 @@ import argparse
 import io
 import math
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import NoReturn, ParamSpec
 
 from harness.configuration.errors import UsageError, unknown
 
 P = ParamSpec("P")
 
+MARGIN = 2  # columns that argparse leaves free
+
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are UsageErrors, as everywhere in the harness."""
+    """The parser of `python -m harness.DOOR`, whose errors are UsageErrors, as everywhere in the harness.
+
+    `epilog` ends the help as it is written: examples, and what the exit status says.
+    """
+
+    def __init__(self, door: str, description: str, epilog: str, usage: str | None = None):
+        super().__init__(
+            prog=f"python -m harness.{door}",
+            usage=usage,
+            description=textwrap.fill(description, shutil.get_terminal_size().columns - MARGIN),
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def add_config_dir(self) -> None:
+        """Adds --config-dir, as of a run."""
+        text = "a further folder of configuration, with operations or devices of your own"
+        self.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help=text)
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -39,13 +38,9 @@ def main() -> int:
     return int(args.fail_on is not None and bool(gate_failures(result, args.fail_on)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
-        prog="python -m harness.diff",
-        description="Compares two runs, or two sweeps case by case: what became slower, faster, wrong or missing.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "diff", "Compares two runs, or two sweeps case by case: what became slower, faster, wrong or missing.", EXAMPLES
     )
     path = "a run's folder, a sweep's folder, or a copy of a run's results.json"
     parser.add_argument("old", metavar="OLD", type=Path, help=f"the baseline: {path}")

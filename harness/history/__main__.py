@@ -96,13 +96,11 @@ def _gate(level: str | None, failed: list[str]) -> list[str]:
     return [f"The gate fails on {words.safe(formatting.some(failed, NAMED), 300)}." if failed else "The gate passes."]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
-        prog="python -m harness.history",
-        description="Says since when variants are slower, faster or wrong in many runs, and whether it is the code.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "history",
+        "Says since when variants are slower, faster or wrong in many runs, and whether it is the code.",
+        EXAMPLES,
     )
     add = parser.add_argument
     add(

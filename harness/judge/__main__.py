@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -45,7 +44,7 @@ def main() -> int:
     candidates = candidate.read(files, args.fn, args.op)
     try:
         with tempfile.TemporaryDirectory(prefix="harness-judge-") as folder:
-            seen, faults = judging.judged(candidates, op, overrides, args.seconds, Path(folder))
+            seen, faults = judging.judged(candidates, op, overrides, args.config_dir, args.seconds, Path(folder))
     except CaseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -78,14 +77,12 @@ def _document(verdicts: list[dict[str, Any]], seen: Any, seconds: float) -> dict
     return document
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
-        prog="python -m harness.judge",
-        description="Judges kernels of which nobody knows how honest they are: whether each is right, how fast it is "
-        "beside the operation's baseline, and what is suspicious about it.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "judge",
+        "Judges kernels of which nobody knows how honest they are: whether each is right, how fast it is beside the "
+        "operation's baseline, and what is suspicious about it.",
+        EXAMPLES,
     )
     parser.add_argument(
         "words",
@@ -112,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         default=15.0,
         help="the time that it may take, all in (default: %(default)g)",
     )
+    parser.add_config_dir()
     return parser
 
 

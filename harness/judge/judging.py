@@ -24,7 +24,12 @@ LEAST_S = 0.3  # of sampling
 
 
 def judged(
-    candidates: Sequence[Candidate], op: str, overrides: Sequence[str], seconds: float, folder: Path
+    candidates: Sequence[Candidate],
+    op: str,
+    overrides: Sequence[str],
+    config_dir: Path | None,
+    seconds: float,
+    folder: Path,
 ) -> tuple[Comparison | None, dict[str, str]]:
     """Measures the candidates that can be imported; returns the comparison, and what is wrong with the others.
 
@@ -34,7 +39,7 @@ def judged(
     scratch, modules = folder / "scratch", folder / "modules"  # of which processes may write into the first
     scratch.mkdir(parents=True)
     modules.mkdir()
-    plain = compose.composed([f"op={op}", *_settings(seconds, scratch, candidates), *overrides])
+    plain = compose.composed([f"op={op}", *_settings(seconds, scratch, candidates), *overrides], config_dir)
     baseline = plain["op"]["baseline"]
     own = {baseline: plain["op"]["variants"][baseline]}
     taken = [candidate for candidate in candidates if candidate.name == baseline]

@@ -197,7 +197,7 @@ class Subject:
         """Whether every output shares its memory with an input, so that nothing need have been computed."""
         own_memory = {address for tensor in self._tensors for address in addresses(tensor)}
         computed = [output for label, output in zip(self.labels, outputs, strict=True) if label.kind != BUFFER]
-        tensors = [output for output in computed if isinstance(output, torch.Tensor) and odd(output) is None]
+        tensors = [output for output in computed if _filled(output)]
         return bool(tensors) and all(addresses(tensor)[-1] in own_memory for tensor in tensors)
 
     def returns_again(self, first: Outputs, second: Outputs) -> bool:
@@ -286,8 +286,12 @@ def _items(inputs: Sequence[Any] | dict[str, Any]) -> Iterable[tuple[Any, Any]]:
 
 def _addresses(value: Any) -> list[int]:
     """Where an output's memory begins, if it has any."""
-    known = isinstance(value, torch.Tensor) and odd(value) is None and value.numel() > 0
-    return addresses(value) if known else []
+    return addresses(value) if _filled(value) else []
+
+
+def _filled(value: Any) -> bool:
+    """Whether a value is a tensor that has elements, in memory that can be looked at."""
+    return isinstance(value, torch.Tensor) and odd(value) is None and value.numel() > 0
 
 
 def _has_gradient(value: Any) -> bool:

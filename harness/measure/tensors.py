@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from harness.configuration.errors import with_article
 from harness.measure import torch_private
 from harness.measure.trees import flatten
 
@@ -91,11 +92,11 @@ def lazy(value: Any) -> str | None:
         return None
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        return f"a {kind}, a subclass of torch.Tensor, of which nobody knows what has been computed"
+        return f"{with_article(kind)}, a subclass of torch.Tensor whose contents need not have been computed"
     hiding = [name for name in vars(value) if hasattr(torch.Tensor, name)]
     if hiding:
         return f"a tensor whose own attributes hide torch's ({', '.join(sorted(hiding))})"
-    return "a tensor on the meta device, which has no contents" if value.is_meta else None
+    return "a tensor on the meta device, without contents" if value.is_meta else None
 
 
 def own(value: Any, with_gradient: bool = False, device: torch.device | None = None) -> Any:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from harness.configuration import compose
 from harness.configuration.command_line import Parser, exit_status
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.overrides import key_of
 
+EXAMPLES = """\
+examples:
+  python -m harness.model my_model.build
+  python -m harness.model my_model.build 'replace=[{of: my_model.Gelu, by: my_model.fused_gelu}]'
+  python -m harness.model my_model.build mode=forward_backward --hotspots
+
+exit status: 0 all that was asked for is right; 1 something is not, or could not be measured; 2 the command is at fault
+"""
+
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Runs the program; returns its exit status."""
     parser = Parser(
-        prog="python -m harness.model",
-        usage="%(prog)s [options] BUILDER [KEY=VALUE …]",
-        description="Takes a model's step apart, measures its parts, and says which replacements are worth it.",
-        allow_abbrev=False,
+        "model",
+        "Takes a model's step apart, measures its parts, and says which replacements are worth it.",
+        EXAMPLES,
+        usage="%(prog)s [options] BUILDER [KEY=VALUE ...]",
     )
     parser.add_argument(
         "arguments", metavar="BUILDER, KEY=VALUE", nargs="+",
@@ -28,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--inputs", metavar="FUNCTION", help="makes the inputs, if BUILDER gives the module alone")
     parser.add_argument("--hotspots", action="store_true", help="only records the step: no case is measured")
     parser.add_argument("--levels", action="store_true", help="also lists the groups of all other levels")
-    parser.add_argument("--config-dir", "-cd", metavar="DIR", type=Path, help="a further folder of configuration")
+    parser.add_config_dir()
     args = parser.parse_intermixed_args(arguments)
     overrides = [argument for argument in args.arguments if "=" in argument]
     builders = [argument for argument in args.arguments if "=" not in argument]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.configuration.errors import UsageError, unknown
+from harness.configuration.errors import UsageError, unknown_key
 from harness.configuration.operation import Function
 
 KEYS = ("of", "by")
@@ -50,7 +50,7 @@ def parse(value: Any) -> list[Replacement]:
             raise UsageError(f"replace={item}: expected a mapping in a list, such as {EXAMPLE}")
         for key in item:
             if key not in KEYS:
-                raise unknown("replace", key, KEYS, "keys of a replacement")
+                raise unknown_key("replace", str(key), KEYS)
         for key in KEYS:
             given = item.get(key)
             if not given or not (isinstance(given, str) or callable(given)):

@@ -9,14 +9,21 @@ from pathlib import Path
 
 from harness.configuration.command_line import Parser, exit_status
 
+EXAMPLES = """\
+examples:
+  python -m harness.problems outputs/2026-01-31/10-00-00-000000
+
+exit status: 0 they are printed; 2 the command is at fault, or it is a run of something else
+"""
+
 
 @exit_status
 def main(arguments: Sequence[str]) -> int:
     """Prints a line of JSON for each solution; returns the exit status."""
     parser = Parser(
-        prog="python -m harness.problems",
-        description="Prints what a run of a definition found of its solutions, as FlashInfer-Trace's Traces.",
-        allow_abbrev=False,
+        "problems",
+        "Prints what a run of a FlashInfer-Trace definition found of its solutions, as Traces: a line of JSON for each.",
+        EXAMPLES,
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="of a run: outputs/DATE/TIME")
     args = parser.parse_args(arguments)

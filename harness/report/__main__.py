@@ -11,14 +11,19 @@ from harness.configuration.command_line import Parser, exit_status
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
 
+EXAMPLES = """\
+examples:
+  python -m harness.report outputs/2026-01-31/10-00-00-000000
+
+exit status: 0 they are made; 1 they cannot be written; 2 the command is at fault, or there are no results
+"""
+
 
 @exit_status
 def main() -> int:
     """Runs the program; returns its exit status."""
     parser = Parser(
-        prog="python -m harness.report",
-        description="Makes the tables, charts and pages of a run or a sweep again from its results.",
-        allow_abbrev=False,
+        "report", "Makes the tables, charts and pages of a run or a sweep again from its results.", EXAMPLES
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="of a run or of a sweep: outputs/DATE/TIME")
     return remake(parser.parse_args().folder)

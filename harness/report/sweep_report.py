@@ -203,7 +203,7 @@ def close(folder: Path, status: int) -> int:
     show(sweep)
     failures = sweeps.failures([case for case in sweep.cases if case.started], folder)
     if failures:
-        print("\n".join([f"What went wrong ({len(failures)}):", *(f"  {line}" for line in failures)]), file=sys.stderr)
+        print("\n".join(["What went wrong:", *(f"  {line}" for line in failures)]), file=sys.stderr)
     done = sum(case.missing is None for case in sweep.cases)
     if status == INTERRUPTED or done < len(sweep.cases):
         start = "interrupted: " if status == INTERRUPTED else ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.configuration.errors import CaseError, UsageError, one_line
+from harness.configuration.errors import CaseError, UsageError, one_line, some
 from harness.results import columns, plan, storage
 from harness.results.column import Row
 from harness.results.comparison import Comparison
@@ -20,6 +20,8 @@ from harness.results.plan import Plan, Planned
 
 FILE = "sweep.csv"
 MISSING = "missing"  # the status of a row whose case has not been measured
+NUMBER = re.compile(r"[-+]?\b\d[\d.e+-]*")
+MOST_NAMED = 4  # cases in a sentence
 ENOUGH = 256  # bytes from each end of results.json that show its version, and that it is whole
 
 
@@ -154,20 +156,30 @@ def _verb(status: str) -> str:
 
 
 def failures(cases: Sequence[CollectedCase], folder: Path) -> list[str]:
-    """A sentence for each variant that is not right, and for each case that has no results."""
-    sentences = []
+    """A sentence for each variant that is not right, and for each case that has no results.
+
+    What differs in numbers alone from case to case is told once, with the names of the other cases.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
     for case in cases:
-        log = folder / case.planned.folder / "worker.log"
-        see = f"; see {log}" if log.exists() else ""
-        if case.missing is not None:
-            sentences.append(f"{case.planned.folder}: {case.missing}{'' if str(log) in case.missing else see}")
-            continue
-        sentences += [
-            f"{case.planned.folder}: {row['variant']} {_verb(row['status'])}: {row['reason']}{see}"
-            for row in case.rows
-            if row["status"] in (WRONG, FAILED, DEGRADED)
-        ]
+        name = case.planned.folder
+        for text in _faults(case):
+            alike.setdefault(NUMBER.sub("", text.replace(name, "")), []).append((name, text))
+    sentences = []
+    for (name, text), *others in alike.values():
+        log = folder / name / "worker.log"
+        also = f"; likewise {some([other for other, _ in others], MOST_NAMED)}" if others else ""
+        see = f"; see {log}" if log.exists() and str(log) not in text else ""
+        sentences.append(f"{name}: {text}{also}{see}")
     return sentences
+
+
+def _faults(case: CollectedCase) -> list[str]:
+    """What is wrong with each variant of a case that is not right, or why the case has no results."""
+    if case.missing is not None:
+        return [case.missing]
+    wrong = [row for row in case.rows if row["status"] in (WRONG, FAILED, DEGRADED)]
+    return [f"{row['variant']} {_verb(row['status'])}: {row['reason']}" for row in wrong]
 
 
 def remaining(folder: Path, current: Plan) -> list[int]:

@@ -138,11 +138,10 @@ def _stack(
     reached = 0.0
     for name, width in sorted(costs.items(), key=lambda cost: -cost[1]):
         if name in fills:
-            _segment(axes, y, reached, width, fills[name])
+            seen = _segment(axes, y, reached, width, fills[name])
             short = style.operator(name).removeprefix("aten::")
-            fits = len(short) + 2 < LETTERS * width / axes.get_xlim()[1]
-            if fits and reached + width / 2 < _edge(axes):
-                style.inside(axes, reached + width / 2, y, short, fills[name])
+            if len(short) + 2 < LETTERS * seen / axes.get_xlim()[1]:
+                style.inside(axes, reached + seen / 2, y, short, fills[name])
             reached += width
     total = sum(costs.values())
     _segment(axes, y, reached, total - reached, Fill(style.OTHER))
@@ -153,10 +152,13 @@ def _stack(
         _interval(axes, y, [total * unit.size, None, None], unit.text(total * unit.size), unit)
 
 
-def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> None:
+def _segment(axes: Axes, y: float, left: float, width: float, fill: Fill) -> float:
+    """Draws as much of a segment as lies before the edge; returns how wide that is."""
     width = max(min(left + width, _edge(axes)) - left, 0.0)
-    wide = width > style.SEPARATE * axes.get_xlim()[1]
-    axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, **style.edge(fill, wide))
+    if width:
+        wide = width > style.SEPARATE * axes.get_xlim()[1]
+        axes.barh(y, width, BAR, left, color=fill.colour, hatch=fill.hatch, **style.edge(fill, wide))
+    return width
 
 
 def _legend(operators: Sequence[Row], key: str, fills: Mapping[str, Fill]) -> list[Patch]:
