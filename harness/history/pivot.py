@@ -62,7 +62,7 @@ def pivot(history: History, key: str) -> Pivot:
 
 
 def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, str, str], list[Run]]]:
-    """The values of the key by time, and the runs with each, by case without the key, variant and value."""
+    """The values of the key, numbers by size and others by time, and the runs with each, by case without the key, variant and value."""
     columns: dict[str, None] = {}
     found: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.time):
@@ -72,7 +72,10 @@ def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, 
             if column is not None:
                 columns[column] = None
                 found[title, variant if key != VARIANT else "", column].append(run)
-    return list(columns), found
+    try:
+        return sorted(columns, key=float), found
+    except ValueError:
+        return list(columns), found
 
 
 def _column(run: Run, key: str) -> str | None:

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     """Prints a line of JSON for each solution; returns the exit status."""
     parser = Parser(
         "problems",
-        "Prints what a run of a FlashInfer-Trace definition found of its solutions, as Traces: a line of JSON for each.",
+        "Prints what a run of a FlashInfer-Trace definition found of its solutions, as Traces, a line of JSON each.",
         EXAMPLES,
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="of a run: outputs/DATE/TIME")
