@@ -62,7 +62,7 @@ def pivot(history: History, key: str) -> Pivot:
 
 
 def _columns(runs: Sequence[Run], key: str) -> tuple[list[str], dict[tuple[str, str, str], list[Run]]]:
-    """The values of the key, numbers by size and others by time, and the runs with each, by case without the key, variant and value."""
+    """The values of the key, numbers in order and others by time; the runs by case without it, variant and value."""
     columns: dict[str, None] = {}
     found: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.time):
