@@ -107,9 +107,10 @@ def process(runs: int) -> dict[str, float]:
     """One process's part of a case, in a fresh process and within this one."""
     from harness.configuration.settings import WorkerSettings
     from harness.devices.cpu import Cpu
-    from harness.execution import sampling, worker
-    from harness.execution.messages import Broken, Died, Done, Finish, Measure, Measured, Ready
-    from harness.execution.process import Process
+    from harness.execution import sampling
+    from harness.execution.processes.messages import Broken, Died, Done, Finish, Measure, Measured, Ready
+    from harness.execution.processes.process import Process
+    from harness.execution.worker import main
     from harness.results.measurement import CONTROL
 
     tasks: list[Any] = []
@@ -128,7 +129,7 @@ def process(runs: int) -> dict[str, float]:
 
     def fresh() -> None:
         child = Process(
-            "harness.execution.worker:run",
+            "harness.execution.worker.main:run",
             task,
             [*task.variants, CONTROL, *task.case.operation.imported],
             [Cpu()],
@@ -144,7 +145,7 @@ def process(runs: int) -> dict[str, float]:
 
     def within() -> None:
         orders = iter(told)
-        worker.run(task, lambda message: None, lambda name: None, lambda: next(orders))
+        main.run(task, lambda message: None, lambda name: None, lambda: next(orders))
 
     took: dict[Callable[[], None], list[float]] = {fresh: [], within: []}
     for _ in range(runs + 1):  # the first warms up

@@ -20,7 +20,7 @@ from harness.configuration.devices import AUTO, DeviceConfigs, device_configs
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import ProfileSettings
 from harness.devices import candidates, device, ordered, preflight
-from harness.execution.environment import applied, worker_environment
+from harness.execution.processes.environment import applied, worker_environment
 
 if TYPE_CHECKING:
     from harness.devices.base import Device

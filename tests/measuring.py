@@ -9,8 +9,8 @@ from typing import Any
 from cli import PEAKS
 
 from harness.configuration.schema import parse
-from harness.execution.messages import Finish, Measure, Message, Warnings
-from harness.execution.record import record
+from harness.execution.collected import record
+from harness.execution.processes.messages import Finish, Measure, Message, Warnings
 from harness.execution.task import Task
 from harness.results.measurement import Measurement
 
@@ -25,7 +25,7 @@ def measured(plain: Mapping[str, Any]) -> tuple[list[Measurement], list[str]]:
     """Measures the case of a configuration, as `compose.composed` gives one with SHORT among its overrides."""
     import torch  # not above: on the simulated core it must come with the core's variables
 
-    from harness.execution import worker
+    from harness.execution.worker import main
 
     case, chosen = parse(plain)
     rows = {variant.name: Measurement(variant.name) for variant in case.operation.variants}
@@ -40,5 +40,5 @@ def measured(plain: Mapping[str, Any]) -> tuple[list[Measurement], list[str]]:
     torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as traces:
         task = Task(case, chosen, tuple(rows), 0, True, 0.0, traces)
-        worker.run(task, take, lambda name: None, lambda: next(told))
+        main.run(task, take, lambda name: None, lambda: next(told))
     return list(rows.values()), warnings

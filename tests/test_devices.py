@@ -21,7 +21,7 @@ from harness.devices.cpu import Cpu
 from harness.devices.cuda import Cuda
 from harness.devices.neuron import Neuron
 from harness.execution import lock
-from harness.execution.environment import worker_environment
+from harness.execution.processes.environment import worker_environment
 
 FOURTH = '''
 from dataclasses import dataclass

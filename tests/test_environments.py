@@ -23,11 +23,21 @@ from harness.configuration.schema import parse as parse_configuration
 from harness.configuration.settings import WorkerSettings
 from harness.diff.environment import environment_differences
 from harness.diff.runs import pair, read
-from harness.execution import interpreter
 from harness.execution.collected import Collected, SuspectsError
-from harness.execution.messages import Broken, Contents, DeviceOpened, Died, Message, Status, Step, Tampered, Usage
-from harness.execution.pool import Place
-from harness.execution.sides import sides
+from harness.execution.processes import interpreter
+from harness.execution.processes.messages import (
+    Broken,
+    Contents,
+    DeviceOpened,
+    Died,
+    Message,
+    Status,
+    Step,
+    Tampered,
+    Usage,
+)
+from harness.execution.processes.pool import Place
+from harness.execution.task import sides
 from harness.measure.contents import alike, figures
 from harness.results.measurement import ACROSS, CONTROL
 

@@ -10,10 +10,10 @@ import pytest
 
 from harness.configuration.operation import Case, Operation, Variant
 from harness.configuration.settings import Settings
-from harness.execution import messages
-from harness.execution.encoding import from_json, to_json
-from harness.execution.messages import Message
-from harness.execution.record import record
+from harness.execution.collected import record
+from harness.execution.processes import messages
+from harness.execution.processes.encoding import from_json, to_json
+from harness.execution.processes.messages import Message
 from harness.execution.sampling import Sampling
 from harness.measure.observations import CompileCost, Error, Finding, OperatorRow, Profile, Timeline
 from harness.results.measurement import CONTROL, Measurement

@@ -10,14 +10,15 @@ import pytest
 
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
-from harness.execution import fork_server, memory
-from harness.execution.messages import Died, Measured, Message
-from harness.execution.pool import SLICE_S, Place, Pool
-from harness.execution.process import Process
+from harness.execution.processes import fork_server
+from harness.execution.processes.messages import Died, Measured, Message
+from harness.execution.processes.pool import SLICE_S, Place, Pool
+from harness.execution.processes.process import Process
+from harness.measure import memory
 
 TARGET = """
 import os
-from harness.execution.messages import Measure, Measured, Ready
+from harness.execution.processes.messages import Measure, Measured, Ready
 
 def run(task, send, set_turn, receive):
     number, side, full_pass, dies = task
@@ -167,13 +168,13 @@ def test_what_others_and_resting_processes_use_is_known(make: Any) -> None:
 
 
 def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = memory.available()
+    whole = memory.free_bytes()
     monkeypatch.setattr(memory, "CONTAINER", tmp_path)
-    assert whole <= memory.available() * 1.5  # without a limit it is the machine's
+    assert whole <= memory.free_bytes() * 1.5  # without a limit it is the machine's
     (tmp_path / "memory.current").write_text("3000")
     (tmp_path / "memory.stat").write_text("anon 1500\ninactive_file 500\n")
     for limit, left in (("10000", 7500), ("1000", 0)):
         (tmp_path / "memory.max").write_text(f"{limit}\n")
-        assert memory.available() == left
+        assert memory.free_bytes() == left
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available() > 10_000
+    assert memory.free_bytes() > 10_000

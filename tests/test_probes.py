@@ -16,7 +16,7 @@ from without_constants import LEFT_OUT
 from harness.configuration import compose
 from harness.configuration.errors import UsageError
 from harness.configuration.folders import options
-from harness.execution.trying import _rounding
+from harness.execution.worker.trying import _rounding
 from harness.measure import trials
 from harness.measure.correctness import Verdict
 from harness.measure.observations import Error

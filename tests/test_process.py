@@ -10,14 +10,14 @@ import pytest
 
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import Cpu
-from harness.execution import fork_server
-from harness.execution.messages import Broken, Died, Done, Finish, Message, Ready, Usage, Warnings
-from harness.execution.process import FORGED, Process
+from harness.execution.processes import fork_server
+from harness.execution.processes.messages import Broken, Died, Done, Finish, Message, Ready, Usage, Warnings
+from harness.execution.processes.process import FORGED, Process
 
 TARGETS = """
 import gc, os
 from harness.configuration.errors import UsageError
-from harness.execution.messages import Warnings
+from harness.execution.processes.messages import Warnings
 
 def tells(task, send, set_turn, receive):
     send(Warnings([os.environ.get("A", "unset"), str(os.getppid()), task]))

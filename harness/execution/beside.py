@@ -8,7 +8,7 @@ from __future__ import annotations
 from statistics import median
 
 from harness.execution.collected import Collected
-from harness.execution.pool import Pool
+from harness.execution.processes.pool import Pool
 
 TRIES = 15  # at most
 CLEAN, SLOW = 2, 4  # so many more agree, or do not: a loud machine decides one or another

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Case, describe
-from harness.execution import messages
-from harness.execution.messages import (
+from harness.execution.processes import messages
+from harness.execution.processes.messages import (
     Broken,
     Contents,
     DeviceOpened,
@@ -28,21 +28,20 @@ from harness.execution.messages import (
     Usage,
     Warnings,
     Work,
-)  # fmt: skip
-from harness.execution.pool import Place
-from harness.execution.record import record
-from harness.execution.sides import Side
+)
+from harness.execution.processes.pool import Place
+from harness.execution.task import Side
+from harness.measure import kinds
 from harness.measure.contents import alike
 from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG, Measurement
 
 Progress = Callable[[str], None]
 Admit = Callable[[Side, str], str | None]  # of an environment and its device: why it must not be measured
-
-
 Confirm = Callable[[], bool]  # whether the baseline is at fault by itself; raises what it raises
 
-
 BY_THE_AUTHOR = ("op.inputs", "op.reference", "op.work")  # functions that may fail by what a variant has done
+HANDS_BACK = "it hands back its input: nothing need have been computed"
+NO_OPERATOR = "it runs no operator that torch sees, in any of its threads"
 
 
 class SuspectsError(Exception):
@@ -231,3 +230,48 @@ class Collected:
         for name in side.variants:
             if name in self.rows:
                 self.rows[name].escalate(FAILED, f"python={python}: {error}" if python else str(error), kind)
+
+
+def record(rows: dict[str, Measurement], message: Message) -> None:
+    """Writes a message about one variant into its row; any other message changes nothing."""
+    match message:
+        case Status(variant, status, reason, kind):
+            rows[variant].escalate(status, reason, kind)
+        case messages.LeftOut(variant):
+            rows.pop(variant, None)
+        case messages.Compiled(variant, cost):
+            rows[variant].compiles.append(cost)
+            if cost.graph_breaks:
+                rows[variant].note(
+                    f"graph breaks ({cost.graph_breaks}) split it into {cost.graphs} graphs: "
+                    f"{'; '.join(cost.break_reasons)}; compile.fullgraph=true refuses what breaks"
+                )
+        case messages.Checked(variant, finding):
+            row = rows[variant]
+            row.error = finding.error
+            row.comparable = finding.not_comparable is None
+            row.no_op = finding.no_op
+            if finding.no_op:
+                row.find(kinds.NO_WORK, HANDS_BACK)
+            if finding.not_comparable is not None:
+                row.reason = f"not comparable: {finding.not_comparable}"
+                row.find(kinds.NON_DETERMINISM, row.reason)
+            for note in finding.notes:
+                row.note(note)
+        case messages.Recompiled(variant, count):
+            rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
+        case messages.Peak(variant, size):
+            rows[variant].peak_memory_bytes = size
+        case messages.Profiled(variant, profile, timeline):
+            row = rows[variant]
+            row.profile = profile
+            row.timeline = timeline
+            if profile.operator_calls == 0:
+                row.no_op = True
+                row.find(kinds.NO_WORK, NO_OPERATOR)
+            for note in profile.notes:
+                row.note(note)
+        case messages.Probed(variant, values):
+            rows[variant].probed.update(values)
+        case messages.Note(variant, text, kind):
+            rows[variant].note(text, kind)

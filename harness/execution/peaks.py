@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.configuration.settings import WorkerSettings
 from harness.execution import machine_cache
-from harness.execution.messages import Rate, Send
-from harness.execution.process import Process
+from harness.execution.processes.messages import Rate, Send
+from harness.execution.processes.process import Process
 from harness.measure.interference import Interference
 from harness.results.roofline import Peaks
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from harness import devices
 from harness.configuration.operation import Case
 from harness.configuration.settings import Settings, WorkerSettings
-from harness.execution import lock, process
-from harness.execution.environment import compiling
+from harness.execution import lock
+from harness.execution.processes import process
+from harness.execution.processes.environment import compiling
 from harness.measure import torch_private
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def _environments(case: Case, worker: WorkerSettings) -> list[tuple[WorkerSettin
 def _preload(case: Case, worker: WorkerSettings) -> list[str]:
     """Modules that the server imports; those for compiling take longest, and only if a variant compiles."""
     compiles = any(variant.compile is not None for variant in case.operation.variants)
-    own = ["harness.execution.worker", torch_private.PROFILER_IMPORTS]
-    return [*own, *(["harness.execution.preload"] if compiles else []), *worker.preload]
+    own = ["harness.execution.worker.main", torch_private.PROFILER_IMPORTS]
+    return [*own, *(["harness.execution.worker.preload"] if compiles else []), *worker.preload]
 
 
 def _import(modules: Sequence[str]) -> None:

@@ -15,13 +15,12 @@ from harness.devices import candidates, device
 from harness.devices.cpu import cores
 from harness.execution import beside
 from harness.execution.collected import Collected, Progress, SuspectsError
-from harness.execution.environment import applied
-from harness.execution.messages import Slow
-from harness.execution.pool import Place, Pool
-from harness.execution.process import Process
-from harness.execution.sides import Side, sides
+from harness.execution.processes.environment import applied
+from harness.execution.processes.messages import Slow
+from harness.execution.processes.pool import Place, Pool
+from harness.execution.processes.process import Process
 from harness.execution.speed import Speed
-from harness.execution.task import Task
+from harness.execution.task import Side, Task, sides
 from harness.results import statistics
 from harness.results.machine import Machine, fastest
 from harness.results.measurement import ACROSS, CONTROL, CONTROLS, FAILED, WRONG
@@ -252,7 +251,7 @@ class Sampling:
             several=len(self._sides) > 1,
         )
         return Process(
-            "harness.execution.worker:run",
+            "harness.execution.worker.main:run",
             task,
             [*names, *CONTROLS, *self._case.operation.imported],
             candidates(self._case.device, self._settings.devices),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.configuration.errors import UsageError, one_line
-from harness.execution import imports
+from harness.execution.processes import imports
 from harness.problems.sources import unpack
 
 USUAL = "candidate"  # the function's name, if it is not the operation's

@@ -60,7 +60,7 @@ TIMING = (
     "harness.measure.garbage",
     "harness.measure.yardstick",
     "harness.measure.run_delay",
-    "harness.execution.time_slices",
+    "harness.execution.worker.time_slices",
 )
 BUILT_INS = tuple(f"builtins.{kind.__name__}." for kind in IMMUTABLE)
 BODY = attrgetter("__code__", "__defaults__", "__kwdefaults__")

@@ -17,8 +17,8 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import DTYPES, Case, Inputs
 from harness.devices import choose
 from harness.devices.base import Device
-from harness.execution.environment import of_process
-from harness.execution.messages import DeviceOpened, Differs, Environment, Recorded, Send, SetTurn
+from harness.execution.processes.environment import of_process
+from harness.execution.processes.messages import DeviceOpened, Differs, Environment, Recorded, Send, SetTurn
 from harness.measure import trace
 from harness.measure.binding import bind
 from harness.measure.case_data import CaseData

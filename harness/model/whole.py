@@ -11,8 +11,8 @@ from harness.configuration.errors import CaseError, UsageError
 from harness.configuration.operation import Function
 from harness.configuration.schema import declaration, parse
 from harness.devices import candidates
-from harness.execution.messages import Broken, DeviceOpened, Died, Differs, Environment, Recorded, Usage
-from harness.execution.process import Process
+from harness.execution.processes.messages import Broken, DeviceOpened, Died, Differs, Environment, Recorded, Usage
+from harness.execution.processes.process import Process
 from harness.measure.observations import from_plain
 from harness.model.replacements import Replacement, last
 from harness.model.step import RecordTask, Step
@@ -115,5 +115,5 @@ def _process(task: RecordTask, log: Path) -> Process:
         candidates(task.case.device, task.settings.devices),
         task.settings.worker,
         log,
-        ["harness.execution.worker"],
+        ["harness.execution.worker.main"],
     )

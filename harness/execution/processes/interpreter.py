@@ -1,8 +1,8 @@
 """Interpreter: measuring processes of another Python, such as that of a virtual environment with another torch.
 
-They are forked from a server of that Python, `harness.execution.interpreted`: multiprocessing's serves none of another
-version. It gets this package and whatever else the user has put on the path, but nothing of what is installed here,
-which would hide its own.
+They are forked from a server of that Python, `harness.execution.processes.interpreted`: multiprocessing's serves none
+of another version. It gets this package and whatever else the user has put on the path, but nothing of what is
+installed here, which would hide its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from harness.execution import imports
+from harness.execution.processes import imports
 
 PACKAGES = ("harness", "variants")  # of this installation or checkout
 OWN_VARIABLES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # which belong to this Python
@@ -75,7 +75,7 @@ class Server:
         content = json.dumps({"modules": list(preload), "path": _path()})
         with open(log, "ab") as file:
             self._process = subprocess.Popen(
-                [python, "-m", "harness.execution.interpreted", str(theirs.fileno()), content],
+                [python, "-m", "harness.execution.processes.interpreted", str(theirs.fileno()), content],
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file, pass_fds=[theirs.fileno()], env=variables,
             )  # fmt: skip
         theirs.close()
@@ -160,7 +160,7 @@ def _packages() -> tempfile.TemporaryDirectory:
     """A folder with links to the packages of this installation, and to nothing that is installed beside them."""
     folder = tempfile.TemporaryDirectory(prefix="harness-")
     for name in PACKAGES:
-        Path(folder.name, name).symlink_to(Path(__file__).parents[2] / name)
+        Path(folder.name, name).symlink_to(Path(__file__).parents[3] / name)
     return folder
 
 
@@ -172,7 +172,7 @@ def users_folders(path: str) -> list[str]:
     """The folders of a path that are not of this Python or of what is installed for it."""
     installed = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
     installed -= {sysconfig.get_path("data"), sysconfig.get_path("scripts")}
-    installed.add(str(Path(__file__).parents[2]))
+    installed.add(str(Path(__file__).parents[3]))
     inside = tuple(os.path.join(folder, "") for folder in installed)
     folders = [folder for folder in path.split(os.pathsep) if folder and not folder.endswith(".zip")]
     return [folder for folder in folders if not os.path.join(os.path.abspath(folder), "").startswith(inside)]

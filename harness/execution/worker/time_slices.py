@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from time import perf_counter  # bound here: a variant may replace the module's
 
-from harness.execution.messages import Alone, Measure, Measured, Samples, Send, Slow, TimedAlone, Warnings
+from harness.execution.processes.messages import Alone, Measure, Measured, Samples, Send, Slow, TimedAlone, Warnings
 from harness.measure.interference import Interference, Rest
 from harness.measure.latency import LONG_S, MIN_ROUNDS, Hold, Sampler
 from harness.results.measurement import CONTROLS

@@ -14,7 +14,7 @@ import torch
 
 from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
-from harness.execution.messages import Note, Send, SetTurn, Status, Step, Tampered, Warnings
+from harness.execution.processes.messages import Note, Send, SetTurn, Status, Step, Tampered, Warnings
 from harness.measure import torch_private
 from harness.measure.compiling import Watch
 from harness.measure.kinds import ENVIRONMENT, EXIT, REPLACEMENT, TAMPERING

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing import forkserver
 from typing import Any
 
-from harness.execution import imports
+from harness.execution.processes import imports
 
 
 @dataclass(frozen=True)

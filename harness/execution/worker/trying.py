@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import Case, Inputs
 from harness.devices.base import Device
-from harness.execution.messages import Note, Send, Status
-from harness.execution.turns import CHECK, ProbeError, SpoiltError, Turns, informative_line
+from harness.execution.processes.messages import Note, Send, Status
+from harness.execution.worker.turns import CHECK, ProbeError, SpoiltError, Turns, informative_line
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.correctness import Verdict, compare

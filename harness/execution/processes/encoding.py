@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import get_args
 
-from harness.execution.messages import Message
+from harness.execution.processes.messages import Message
 from harness.measure.observations import from_plain
 
 _KINDS = {kind.__name__: kind for kind in get_args(Message)}

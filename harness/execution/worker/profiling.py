@@ -14,7 +14,7 @@ import torch
 from harness.configuration.errors import one_line
 from harness.configuration.settings import ProfileSettings
 from harness.devices.base import Device
-from harness.execution.messages import DeviceTimes, Note, Peak, Probed, Profiled, Send, Status
+from harness.execution.processes.messages import DeviceTimes, Note, Peak, Probed, Profiled, Send, Status
 from harness.measure import trace
 from harness.measure.compiling import Watch
 from harness.measure.kinds import PROFILER

@@ -17,7 +17,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-from harness.execution import token
+from harness.execution.processes import wire
 
 OLDEST = (3, 10)
 MOST_BYTES = 1 << 20  # of a request
@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the parent's to handle
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that it forks
     with contextlib.suppress(Exception):  # who needs it will import it again, and be told
-        from harness.execution.imports import import_all
+        from harness.execution.processes.imports import import_all
 
         import_all(**json.loads(sys.argv[2]))
     while True:
@@ -71,11 +71,11 @@ def _run(pipe: Connection, alive: int, turn: memoryview, arguments: dict[str, An
     try:
         if sys.version_info < OLDEST:
             raise ImportError(f"Python {sys.version.split()[0]}, where the harness needs 3.10 or later")
-        from harness.execution.process import entry
+        from harness.execution.processes.process import entry
     except BaseException as error:
         traceback.print_exc()
         line = json.dumps(["Broken", {"line": f"{type(error).__name__}: {error}"}])
-        pipe.send_bytes(token.of(task) + line.encode())
+        pipe.send_bytes(wire.token(task) + line.encode())
     else:
         entry(task=task, pipe=pipe, turn=turn, parent=alive, **arguments)
 

@@ -14,9 +14,9 @@ import torch
 
 from harness.configuration.operation import Case, declared_work
 from harness.devices.base import Device
-from harness.execution import messages
-from harness.execution.messages import Send, Status, Warnings
-from harness.execution.turns import CHECK, Turns
+from harness.execution.processes import messages
+from harness.execution.processes.messages import Send, Status, Warnings
+from harness.execution.worker.turns import CHECK, Turns
 from harness.measure import operation_checks
 from harness.measure.case_data import CaseData
 from harness.measure.contents import figures

@@ -15,16 +15,17 @@ import torch
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import resolve
 from harness.devices import choose, passed_over
-from harness.execution import messages, sandbox
-from harness.execution.checking import Checking
-from harness.execution.environment import of_process
-from harness.execution.fresh_contents import FreshContents
-from harness.execution.messages import Alone, Finish, Measure, Receive, Send, SetTurn, Spoilt, Status, Warnings
-from harness.execution.profiling import Profiling
+from harness.execution.processes import messages
+from harness.execution.processes.environment import of_process
+from harness.execution.processes.messages import Alone, Finish, Measure, Receive, Send, SetTurn, Status
 from harness.execution.task import Task
-from harness.execution.time_slices import TimeSlices
-from harness.execution.trying import Trying
-from harness.execution.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
+from harness.execution.worker import sandbox
+from harness.execution.worker.checking import Checking
+from harness.execution.worker.fresh_contents import FreshContents
+from harness.execution.worker.profiling import Profiling
+from harness.execution.worker.time_slices import TimeSlices
+from harness.execution.worker.trying import Trying
+from harness.execution.worker.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
 from harness.measure.case_data import CaseData
@@ -55,7 +56,7 @@ def run(task: Task, send: Send, set_turn: SetTurn, receive: Receive) -> None:
         if isinstance(message, Finish):
             worker.finish(message)
     except SpoiltError:
-        send(Spoilt())
+        send(messages.Spoilt())
 
 
 class _Worker:
@@ -129,7 +130,7 @@ class _Worker:
                     if name not in slow:
                         self.checking.on_device(self.subjects[name])
             self.checking.compare_kept()
-            self.send(Warnings(self.device.limits()))
+            self.send(messages.Warnings(self.device.limits()))
             self.checking.work([self.subjects[name] for name in self._standing() if name not in slow])
             self._try(slow, message.hidden_seed)
         self.turns.close()
@@ -159,7 +160,7 @@ class _Worker:
         if self.case.mode == "backward":  # a compiled graph that is run again must leave its tensors alone
             torch_private.keep_backward_buffers()
         self.device = choose(self.case.device, self.settings.devices)
-        self.send(Warnings(passed_over(self.case.device, self.device, self.settings.devices)))
+        self.send(messages.Warnings(passed_over(self.case.device, self.device, self.settings.devices)))
         self.device.open()
         self.case = replace(self.case, device=self.device.name)
         self.send(messages.DeviceOpened(self.device.facts()))
@@ -169,7 +170,7 @@ class _Worker:
     def _put_back(self, key: str, before: Sequence[str] = ()) -> None:
         """Restores global state after code of the operation's author; warns of its changes and those in `before`."""
         if changed := [*before, *self.turns.state.restore_all()]:
-            self.send(Warnings([f"{key} {left_changed(changed)}"]))
+            self.send(messages.Warnings([f"{key} {left_changed(changed)}"]))
 
     @contextlib.contextmanager
     def _step(self, name: str, step: str) -> Iterator[None]:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.devices.cpu import cores
-from harness.execution import memory, messages, parent_clock
-from harness.execution.messages import Done, Measured, Message, Ready, Samples, TimedAlone
-from harness.execution.process import PATIENCE_S, Process
-from harness.measure.kinds import TAMPERING
+from harness.execution.processes import messages, parent_clock
+from harness.execution.processes.messages import Done, Measured, Message, Ready, Samples, TimedAlone
+from harness.execution.processes.process import PATIENCE_S, Process
+from harness.measure import kinds, memory
 
 SLICE_S = 0.05  # of a set of processes: each has its share
 SAMPLED = messages.Tampered(
-    (), "tampers with what measures it: sends samples of its own, which were left out", TAMPERING
+    (), "tampers with what measures it: sends samples of its own, which were left out", kinds.TAMPERING
 )
 CLOCKED, FRESH = 2, 3  # processes of an environment, in which clocks are compared, or contents tried that are new
 RANDOM = secrets.SystemRandom()
@@ -137,7 +137,7 @@ class Pool:
     @property
     def room(self) -> int:
         """How many more sets of processes the memory has room for."""
-        return int(MEMORY_SHARE * memory.available() / max(self.bytes * len(self._shares), 1))
+        return int(MEMORY_SHARE * memory.free_bytes() / max(self.bytes * len(self._shares), 1))
 
     @property
     def others_cores(self) -> float:

@@ -91,7 +91,7 @@ def of_process(device: Device) -> dict[str, Any]:
 
 def importable() -> dict[str, str]:
     """PYTHONPATH with the folder of this package: a server of processes does not inherit sys.path."""
-    here = str(Path(__file__).parents[2])
+    here = str(Path(__file__).parents[3])
     return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))}
 
 

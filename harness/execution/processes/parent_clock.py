@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from harness.execution.messages import Tampered, TimedAlone
+from harness.execution.processes.messages import Tampered, TimedAlone
 from harness.measure.kinds import TIMER
 
 TRIES_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)  # until one agrees: on a busy machine messages wait

@@ -6,9 +6,11 @@ processes, files and time (setrlimit). It cannot be left, and holds for all that
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
+import signal
 import struct
 import sys
 import tempfile
@@ -19,9 +21,8 @@ import psutil
 
 from harness.configuration.settings import WorkerSettings
 from harness.devices.cpu import cores
-from harness.execution import pid_namespace
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 NO_NEW_PRIVILEGES = 38  # of prctl
 # Landlock (Documentation/userspace-api/landlock.rst): system calls, rights, and the version that knows each
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -34,6 +35,9 @@ ABSTRACT_SOCKETS, SIGNAL = 1, 2
 PROCESSES = 512
 FILE_BYTES = 1 << 30
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+SIGNALLED = 128  # added to a signal's number, as a shell does: a namespace's first process cannot send itself one
+SHARED_MEMORY = ("/dev/shm", b"size=25%,mode=1777")  # of its own, of so much of the machine's memory
 
 
 def enter(worker: WorkerSettings, traces: Path) -> dict[str, bool]:
@@ -41,7 +45,7 @@ def enter(worker: WorkerSettings, traces: Path) -> dict[str, bool]:
     traces.mkdir(parents=True, exist_ok=True)
     folders = [str(traces), tempfile.gettempdir(), *filter(None, map(os.environ.get, CACHES))]
     network = _no_network()
-    alone = pid_namespace.enter()
+    alone = _own_processes()
     version = _restrict([folder for folder in folders if os.path.isdir(folder)])
     return {
         "no_network": network or version >= NETWORK,
@@ -118,3 +122,58 @@ def _limits(timeout_s: float) -> dict[str, bool]:
         except (OSError, ValueError):
             entered[f"limited_{name}"] = False
     return entered
+
+
+def _own_processes() -> bool:
+    """Goes on in the PID namespace of a new process of this one, which waits for it and ends as it does.
+
+    There it can name no other process, so that it can neither stop, trace, read, limit nor pin its parent or another
+    measuring process, and whatever it starts ends with it (man 7 pid_namespaces). False if that is not allowed.
+    This process has one thread. Whether it is allowed is tried first, as there is no way back.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    trial = os.fork()
+    if not trial:
+        with contextlib.suppress(OSError):
+            _unshare()
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(trial, 0)[1]:
+        return False
+    _unshare()
+    return True
+
+
+def _unshare() -> None:
+    """Enters the namespace; raises OSError if that is not allowed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS))
+    _go_on_in_a_child()  # the first of the namespace, with which all others end
+    _check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+    _check(libc.mount(b"proc", b"/proc", b"proc", 0, None))
+    if os.path.isdir(SHARED_MEMORY[0]):
+        libc.mount(b"tmpfs", SHARED_MEMORY[0].encode(), b"tmpfs", 0, SHARED_MEMORY[1])
+    _go_on_in_a_child()
+
+
+def _go_on_in_a_child() -> None:
+    child = os.fork()
+    if not child:
+        return
+    status = None
+    while status is None:
+        ended, status = os.wait()
+        status = status if ended == child else None  # another that nobody else waits for
+    code = os.waitstatus_to_exitcode(status)
+    number = -code if code < 0 else code - SIGNALLED
+    if os.getpid() != 1 and number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(code if code >= 0 else SIGNALLED + number)
+
+
+def _check(result: int) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

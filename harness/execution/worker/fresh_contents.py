@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from harness.execution.checking import Checking
-from harness.execution.messages import Explained, Send, Status, Warnings
+from harness.execution.processes.messages import Explained, Send, Status, Warnings
 from harness.execution.task import Task
-from harness.execution.turns import LATENCY, Turns
+from harness.execution.worker.checking import Checking
+from harness.execution.worker.turns import LATENCY, Turns
 from harness.measure import fresh
 from harness.measure.case_data import CaseData
 from harness.measure.fresh import Slowdown

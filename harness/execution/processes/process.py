@@ -29,11 +29,11 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import WorkerSettings
 from harness.devices import preflight
 from harness.devices.base import Device
-from harness.execution import fork_server, imports, interpreter, token
-from harness.execution.encoding import from_json, to_json
-from harness.execution.environment import environ, importable, worker_environment
-from harness.execution.frames import Frames
-from harness.execution.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage
+from harness.execution.processes import fork_server, imports, interpreter, wire
+from harness.execution.processes.encoding import from_json, to_json
+from harness.execution.processes.environment import environ, importable, worker_environment
+from harness.execution.processes.messages import Broken, Died, Done, Message, Spoilt, Tampered, Usage
+from harness.execution.processes.wire import Frames
 from harness.measure.kinds import TAMPERING, TIME
 
 Environment = Mapping[str, str | None]  # variables, to be set or unset
@@ -74,7 +74,7 @@ class Process:
         self._timeout = worker.timeout_s
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**importable(), **worker_environment(worker.env, devices)}
-        self._token = token.new()
+        self._token = wire.new_token()
         arguments = target, self._token + cloudpickle.dumps(task), self._names, str(log)
         self._process: Any
         if python is None:
@@ -123,7 +123,7 @@ class Process:
     def _message(self, line: bytes) -> Message:
         with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):  # with its token, but no message
             if line.startswith(self._token):
-                return from_json(token.content(line))
+                return from_json(wire.content(line))
         return FORGED
 
     def _whose_turn(self) -> str | None:
@@ -186,11 +186,11 @@ def entry(
     _end_with_parent(parent)
     fork_server.leave()
 
-    senders = [str(Path(__file__).parents[1])]  # the files whose code may send: a variant finds this in the stack
+    senders = [str(Path(__file__).parents[2])]  # the files whose code may send: a variant finds this in the stack
 
     def send(message: Message) -> None:
         genuine = sys._getframe(1).f_code.co_filename.startswith(tuple(senders))
-        pipe.send_bytes(token.of(task) + to_json(message) if genuine else b"")
+        pipe.send_bytes(wire.token(task) + to_json(message) if genuine else b"")
 
     def receive() -> Message:
         return from_json(pipe.recv_bytes())
@@ -202,7 +202,7 @@ def entry(
     try:
         run = pkgutil.resolve_name(target)  # first: to unpickle a function imports its module, which may patch torch
         senders.append(run.__code__.co_filename)
-        content = cloudpickle.loads(token.content(task))
+        content = cloudpickle.loads(wire.content(task))
         gc.freeze()  # imported objects are never garbage, and need not be scanned
         gc.enable()  # it is off in the server
         run(content, send, set_turn, receive)

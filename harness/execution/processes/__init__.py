@@ -1,0 +1,1 @@
+"""Measuring processes seen from their parent: started, talked to, kept in a pool, ended."""
