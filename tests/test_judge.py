@@ -8,8 +8,9 @@ from typing import Any
 
 import psutil
 import pytest
-from cli import PEAKS, ROOT, Ran, in_process, run
+from cli import PEAKS, QUICK, ROOT, Ran, in_process, run
 from conftest import Shared
+from neuron_runner import on_core
 
 from harness.judge import candidate
 from harness.measure.kinds import KINDS
@@ -238,3 +239,18 @@ def test_what_is_wrong_with_the_command_is_said_in_a_line(
     ran = judge(tmp_path, *arguments)
     assert ran.status == 2
     assert refusal in ran.error
+
+
+@pytest.mark.slow
+def test_on_a_device_its_own_clock_has_a_verdict_as_well(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(
+        "import torch\ndef rmsnorm(x, weight):\n    return torch.rms_norm(x, x.shape[-1:], weight, 1e-6)\n"
+    )
+    two = ("latency.processes=2", "latency.max_processes=2", *QUICK[2:])
+    ran = on_core("one.py", "--op", "rmsnorm", "lock=none", *two, cwd=tmp_path, module="harness.judge")
+    document = json.loads(ran.out)
+    assert (document["valid"], document["device_verdict"]) == (True, "faster")
+    low, ratio, high = (document[f"device_speedup{end}"] for end in ("_lo", "", "_hi"))
+    assert low <= ratio <= high
+    assert ratio == pytest.approx(2354.8 / 403.3, rel=1e-3)
+    assert document["device_time_lo_us"] <= document["device_time_us"] <= document["device_time_hi_us"]

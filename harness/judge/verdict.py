@@ -12,9 +12,10 @@ from harness.results.comparison import Comparison
 from harness.results.measurement import OK, WRONG
 
 OPERATORS = 8  # the costliest, that are shown
+RATIOS = ("verdict", "speedup", "speedup_lo", "speedup_hi")  # in wall time, and on a device with a clock of its own
 FIGURES = (
-    "latency_us", "latency_lo_us", "latency_hi_us", "device_time_us", "self_cpu_us", "operator_calls",
-    "peak_memory_bytes", "bound", "bound_share",
+    "latency_us", "latency_lo_us", "latency_hi_us", "device_time_us", "device_time_lo_us", "device_time_hi_us",
+    "self_cpu_us", "operator_calls", "peak_memory_bytes", "bound", "bound_share",
 )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def ranked(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _verdict(name: str, row: Any, findings: list[dict[str, str]], valid: bool) -> dict[str, Any]:
-    ratio = {key: _plain(row[key]) if row else None for key in ("verdict", "speedup", "speedup_lo", "speedup_hi")}
+    ratio = {f"{on}{key}": _plain(row[f"{on}{key}"]) if row else None for on in ("", "device_") for key in RATIOS}
     return {"candidate": name, "valid": valid, "status": "failed", **ratio, "max_error": None, "findings": findings}
 
 
