@@ -274,6 +274,27 @@ def test_a_model_on_the_simulated_core(tmp_path: Path) -> None:
     assert float(rows["Linear_2x16x64"]["device_time_us"]) == pytest.approx(390)
 
 
+@pytest.mark.slow
+def test_shares_of_a_device_add_up_where_the_host_is_slow_at_times(tmp_path: Path) -> None:
+    """In every other step the host takes longer than the device, which has then done its work when the step ends."""
+    (tmp_path / "uneven.py").write_text(
+        "import itertools, time, torch\n"
+        "class Uneven(torch.nn.Linear):\n"
+        "    number = itertools.count()\n"
+        "    def forward(self, x):\n"
+        "        for _ in range(20):\n"
+        "            x = super().forward(x)\n"
+        "        time.sleep(0.05 * (next(self.number) % 2))\n"
+        "        return x\n"
+        "def build():\n"
+        "    return torch.nn.Sequential(Uneven(8, 8), torch.nn.ReLU()), (torch.randn(4, 8),)\n"
+    )
+    ran = on_core("uneven.build", *QUICK, "lock=none", "--hotspots", cwd=tmp_path, module="harness.model")
+    assert ran.status == 0, ran.err
+    shares = [float(row["share"]) for row in table(folder_of(ran) / "hotspots.csv")]
+    assert sum(shares) == pytest.approx(1, abs=0.02)
+
+
 def test_a_folder_that_holds_results_is_refused(job: Ran) -> None:
     ran = model("model_zoo.net", f"hydra.run.dir={job.folder}", cwd=job.cwd)
     assert ran.status == 2

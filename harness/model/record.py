@@ -192,8 +192,12 @@ def record(
     timed = any(profile.device for profile in profiles)
     times, owners = zip(*(profile.times(each) for profile, each in zip(profiles, placed, strict=True)), strict=True)
     calls = [_timed(called, position, times, timed) for position, called in enumerate(seen.calls)]
-    outside = _least_us([profile.outside_ns(each) for profile, each in zip(profiles, times, strict=True)])
     autograd, optimizer = (_least_us([each.host[owner] for each in times]) for owner in (AUTOGRAD, OPTIMIZER))
+    within = sum(called.host_us for called in calls) + autograd + optimizer
+    if timed:  # a host that takes longer waits less for its device: the least of both were never in one step
+        outside = _least_us([profile.span_ns for profile in profiles]) - within
+    else:
+        outside = _least_us([profile.outside_ns(each) for profile, each in zip(profiles, times, strict=True)])
     names = [called.function for called in calls]
     return Step(
         model=name_of(type(model)),
@@ -201,7 +205,7 @@ def record(
         calls=_kept(calls),
         signatures=seen.signatures,
         operators=operators(profiles[0], arguments.of(first, profiles[0]), owners[0], names, timed) if same else [],
-        host_us=sum(called.host_us for called in calls) + outside + autograd + optimizer,
+        host_us=within + outside,
         outside_us=outside,
         autograd_us=autograd,
         optimizer_us=optimizer,
