@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.measure.correctness import compare
-from harness.measure.reference import Expected, expect
+from harness.measure.checks.correctness import compare
+from harness.measure.checks.reference import Expected, expect
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 

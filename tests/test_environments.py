@@ -38,7 +38,7 @@ from harness.execution.processes.messages import (
 )
 from harness.execution.processes.pool import Place
 from harness.execution.task import sides
-from harness.measure.contents import alike, figures
+from harness.measure.checks.contents import alike, figures
 from harness.results.measurement import ACROSS, CONTROL
 
 MINE = """

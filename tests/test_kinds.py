@@ -13,11 +13,11 @@ import torch
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case, Operation, Variant
 from harness.devices.cpu import Cpu
-from harness.measure.case_data import CaseData
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.validity import Given, judge, observe, remembered
 from harness.measure.observations import Finding
 from harness.measure.subject import Subject
 from harness.measure.tensors import same
-from harness.measure.validity import Given, judge, observe, remembered
 
 
 def case(

@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from harness.configuration.errors import UsageError
+from harness.measure.checks.perturbation import Rounding
 from harness.measure.modules import State, exact
-from harness.measure.perturbation import Rounding
 from harness.model import known, plain, ranges, replay
 from harness.model.predict import Saving, speedup
 from harness.model.replace import replaced

@@ -22,12 +22,12 @@ from harness.configuration.operation import DTYPES, MODES, Case, Operation, Vari
 from harness.devices.cpu import Cpu
 from harness.measure import memory
 from harness.measure.binding import bind
-from harness.measure.case_data import CaseData
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.validity import Given, judge, observe, remembered
 from harness.measure.modules import ModuleError, exact, measured
 from harness.measure.observations import Finding
 from harness.measure.outputs import PARAMETER
 from harness.measure.subject import Subject
-from harness.measure.validity import Given, judge, observe, remembered
 
 HIDDEN = 8
 

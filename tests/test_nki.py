@@ -25,7 +25,7 @@ from harness.configuration.operation import Variant, make_inputs
 from harness.configuration.schema import parse
 from harness.devices import device
 from harness.measure import nki_kernel
-from harness.measure.reference import NotComparableError, expect
+from harness.measure.checks.reference import NotComparableError, expect
 
 KERNEL = "variants.rmsnorm_nki.rms_norm_kernel"
 

@@ -17,8 +17,8 @@ from harness.configuration import compose
 from harness.configuration.errors import UsageError
 from harness.configuration.folders import options
 from harness.execution.worker.trying import _rounding
-from harness.measure import trials
-from harness.measure.correctness import Verdict
+from harness.measure.checks import trials
+from harness.measure.checks.correctness import Verdict
 from harness.measure.observations import Error
 from harness.results.measurement import Measurement
 

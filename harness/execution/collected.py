@@ -32,7 +32,7 @@ from harness.execution.processes.messages import (
 from harness.execution.processes.pool import Place
 from harness.execution.task import Side
 from harness.measure import kinds
-from harness.measure.contents import alike
+from harness.measure.checks.contents import alike
 from harness.results.measurement import CONTROLS, FAILED, SKIPPED, WRONG, Measurement
 
 Progress = Callable[[str], None]

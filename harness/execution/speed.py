@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.devices.cpu import cores, model
 from harness.execution import machine_cache
-from harness.measure.yardstick import WORK
+from harness.measure.interference import WORK
 from harness.results.machine import Machine
 
 RUNS = 20  # are remembered: a machine that has become slower for good is taken as it is after as many

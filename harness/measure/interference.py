@@ -1,4 +1,4 @@
-"""Interference with a measurement: page faults, stolen time, background load, a falling clock, processes that rest."""
+"""Interference with a measurement: what others take of the machine meanwhile, and how fast that makes it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import resource
 import time
 from collections.abc import Iterator
 from operator import sub
+from time import perf_counter  # bound here: a variant may replace the module's
 
 import psutil
 
@@ -15,6 +16,10 @@ FAULTS_PER_SECOND = 20_000
 STEAL_SHARE = 0.05
 BACKGROUND_CORES = 0.5
 SLOWDOWN = 0.85
+TASKS = "/proc/self/task"
+CALLS = 300  # of an empty function: the yardstick
+WORK = f"{CALLS} calls"  # what the yardstick is, for those who remember it
+REPEATS = 3  # the fastest counts: the first finds caches as a variant has left them
 
 
 class Interference:
@@ -109,3 +114,68 @@ def _frequency() -> float | None:
     except (OSError, RuntimeError, NotImplementedError):
         return None
     return float(current.current) if current and current.current else None
+
+
+class RunDelay:
+    """The time that this process's threads spent ready to run but waiting for a core, from its creation on.
+
+    Linux counts it for each thread (Documentation/scheduler/sched-stats.rst); elsewhere it is always 0.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}  # of each thread, kept open: to open one takes ten times as long as to read
+        self._waited: dict[str, int] = {}  # in ns
+        self._total = 0
+        self._update()
+        self._total = 0
+
+    def seconds(self) -> float:
+        """So far, over all threads. Takes some 2 µs a thread."""
+        self._update()
+        return self._total / 1e9
+
+    def _update(self) -> None:
+        for thread in self._threads():
+            try:
+                if thread not in self._files:
+                    self._files[thread] = os.open(f"{TASKS}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+                waited = int(os.pread(self._files[thread], 128, 0).split()[1])
+            except (OSError, ValueError, IndexError):  # it has just ended, or a variant has closed the file
+                self._files.pop(thread, None)
+                continue
+            self._total += max(waited - self._waited.get(thread, 0), 0)
+            self._waited[thread] = waited
+
+    def _threads(self) -> list[str]:
+        """Those that run now; what is known of others is forgotten."""
+        try:
+            running = os.listdir(TASKS)
+        except OSError:
+            return []
+        for thread in self._files.keys() - set(running):
+            self._waited.pop(thread, None)
+            with contextlib.suppress(OSError):
+                os.close(self._files.pop(thread))
+        return running
+
+
+def yardstick() -> float:
+    """Seconds that a small fixed piece of work takes, the fastest of a few times: some 8 µs.
+
+    It is timed beside every block, and tells how fast the machine is now. It has nothing to do with torch or with what
+    is measured: calls of an empty function in a Python loop, which take as long as the processor's clock and those who
+    share its cores from outside allow. Where other guests of the host slow an eager operator by three quarters, they
+    slow it by as much; integer additions too, but these vary by a third with what ran before, where calls vary by a
+    tenth; SHA-256 and searches in bytes are slowed by a tenth at most.
+    """
+    fastest = float("inf")
+    for _ in range(REPEATS):
+        start = perf_counter()
+        for _ in range(CALLS):
+            _nothing()
+        fastest = min(fastest, perf_counter() - start)
+    return fastest
+
+
+def _nothing() -> None:
+    pass

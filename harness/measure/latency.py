@@ -19,9 +19,8 @@ from typing import Any
 from harness.devices.base import Device
 from harness.measure.flush import Flush
 from harness.measure.garbage import no_garbage_collection
-from harness.measure.run_delay import RunDelay
+from harness.measure.interference import RunDelay, yardstick
 from harness.measure.subject import Subject
-from harness.measure.yardstick import yardstick
 
 UNRECORDED = 2
 MIN_CALLS = 5

@@ -14,8 +14,7 @@ from torch.profiler import ProfilerActivity, record_function
 from harness.configuration.settings import ProfileSettings
 from harness.devices.base import Device
 from harness.measure import torch_private, trace
-from harness.measure.attribution import Calls, device_seconds, summarize, timeline, without
-from harness.measure.eager_graphs import eager_operators
+from harness.measure.attribution import Calls, device_seconds, eager_operators, summarize, timeline, without
 from harness.measure.observations import Profile, Timeline
 
 PROFILE_S = 1.0  # of one variant's calls under the profiler, if one call takes no longer

@@ -58,8 +58,7 @@ BUILT_IN = frozenset(vars(builtins))
 TIMING = (
     "harness.measure.latency",
     "harness.measure.garbage",
-    "harness.measure.yardstick",
-    "harness.measure.run_delay",
+    "harness.measure.interference",
     "harness.execution.worker.time_slices",
 )
 BUILT_INS = tuple(f"builtins.{kind.__name__}." for kind in IMMUTABLE)

@@ -21,7 +21,7 @@ from harness.execution.processes.environment import of_process
 from harness.execution.processes.messages import DeviceOpened, Differs, Environment, Recorded, Send, SetTurn
 from harness.measure import trace
 from harness.measure.binding import bind
-from harness.measure.case_data import CaseData
+from harness.measure.checks.case_data import CaseData
 from harness.measure.garbage import no_garbage_collection
 from harness.measure.modules import ModuleError
 from harness.measure.subject import Subject

@@ -23,7 +23,7 @@ _CHECKS = ("judge", "again", "compare", "compare_kept", "remembered")
 
 
 def _replace():
-    validity = sys.modules["harness.measure.validity"]
+    validity = sys.modules["harness.measure.checks.validity"]
     known = validity.compare
 
     def fine(outputs, expected, labels):

@@ -44,12 +44,12 @@ class Finish:
 
     hidden_seed: int  # of contents that no variant can know before
     fresh: bool = True  # whether to try variants on contents that they have not seen
-    explained: tuple[float, float, float] | None = None  # harness.measure.fresh.Slowdown of another process's baseline
+    explained: tuple[float, float, float] | None = None  # checks.fresh.Slowdown of another process's baseline
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What caches cost the baseline on contents that it has not seen: the fields of harness.measure.fresh.Slowdown."""
+    """What caches cost the baseline on contents that it has not seen: the fields of checks.fresh.Slowdown."""
 
     seconds: tuple[float, float, float]
 
@@ -203,7 +203,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Contents:
-    """Figures of the inputs, and of what the reference gives for them: harness.measure.contents."""
+    """Figures of the inputs, and of what the reference gives for them: harness.measure.checks.contents."""
 
     inputs: list[list[float]]
     expected: list[list[float]]

@@ -1,1 +1,1 @@
-"""The process in which a case is measured, seen from within: what it gives up, tries, times, profiles and checks."""
+"""A measuring process from within: what it gives up first, then prepares, times, profiles and checks."""

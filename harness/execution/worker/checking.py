@@ -17,15 +17,14 @@ from harness.devices.base import Device
 from harness.execution.processes import messages
 from harness.execution.processes.messages import Send, Status, Warnings
 from harness.execution.worker.turns import CHECK, Turns
-from harness.measure import operation_checks
-from harness.measure.case_data import CaseData
-from harness.measure.contents import figures
-from harness.measure.host_work import HostWork
+from harness.measure.checks import declarations
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.contents import figures
+from harness.measure.checks.validity import Given, HostWork, Seen, judge, observe, remembered
 from harness.measure.kinds import CACHE, IN_PLACE
 from harness.measure.outputs import BUFFER, Label, Outputs
 from harness.measure.subject import Subject
 from harness.measure.tensors import dtypes, unseal
-from harness.measure.validity import Given, Seen, judge, observe, remembered
 from harness.results.measurement import DEGRADED, WRONG
 
 
@@ -64,7 +63,7 @@ class Checking:
                 unmet = variant.unmet(self._device.name)
             if not unmet:
                 with self._turns.key(variant.key):
-                    operation_checks.check_signature(variant, self._data.inputs(self._case.seed))
+                    declarations.check_signature(variant, self._data.inputs(self._case.seed))
                 self._turns.put_back(name)  # its module was imported
         self._send(Warnings(self._device.slow_inputs(dtypes(self._data.inputs(self._case.seed)))))
         with self._turns.key("op.work"):
@@ -91,7 +90,7 @@ class Checking:
         for name, seen in self._seen.items():
             finding = judge(seen, expected)
             if finding.reason and finding.error is None and name == self._case.baseline.name:
-                raise operation_checks.disagreement(self._operation, self._case.baseline.function(), finding.reason)
+                raise declarations.disagreement(self._operation, self._case.baseline.function(), finding.reason)
             self._send(messages.Checked(name, finding))
             if finding.not_comparable or finding.reason:
                 self._unchecked.add(name)
@@ -101,7 +100,7 @@ class Checking:
                     subjects[name].refresh(self._data.inputs(seed))
         if self._work is not None:
             inputs = self._data.inputs(seed)
-            warning = operation_checks.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode)
+            warning = declarations.bytes_warning(self._operation, self._work, inputs, expected, self._case.mode)
             self._send(Warnings([warning] if warning else []))
         self._seen.clear()
         self._data.forget_expected()
@@ -170,9 +169,9 @@ class Checking:
         for subject in subjects:
             if self._operation.variant(subject.name).compile is None:
                 with self._turns.turn(subject.name, CHECK, grad=True):
-                    counted.append(operation_checks.count_flops(subject))
+                    counted.append(declarations.count_flops(subject))
         known = [count for count in counted if count is not None]
-        warning = operation_checks.flops_warning(self._operation, self._work, known)
+        warning = declarations.flops_warning(self._operation, self._work, known)
         self._send(Warnings([warning] if warning else []))
 
     def _called(self, subject: Subject) -> Given:

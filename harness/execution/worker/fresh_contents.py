@@ -14,9 +14,10 @@ from harness.execution.processes.messages import Explained, Send, Status, Warnin
 from harness.execution.task import Task
 from harness.execution.worker.checking import Checking
 from harness.execution.worker.turns import LATENCY, Turns
-from harness.measure import fresh
-from harness.measure.case_data import CaseData
-from harness.measure.fresh import Slowdown
+from harness.measure.checks import fresh
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.fresh import Slowdown
+from harness.measure.checks.validity import ALIASED, Given
 from harness.measure.garbage import no_garbage_collection
 from harness.measure.kinds import ALIASING, CACHE
 from harness.measure.latency import SLOW_S, Block, Sampler
@@ -24,7 +25,6 @@ from harness.measure.outputs import OUTPUT, Label
 from harness.measure.subject import Subject
 from harness.measure.tensors import memories, seal, unseal
 from harness.measure.trees import dotted, flatten, walk
-from harness.measure.validity import ALIASED, Given
 from harness.results.measurement import DEGRADED, WRONG
 
 EXPLAINING = 3  # tries of the baseline

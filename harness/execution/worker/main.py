@@ -28,7 +28,8 @@ from harness.execution.worker.trying import Trying
 from harness.execution.worker.turns import CHECK, LATENCY, PREPARE, PROFILE, SpoiltError, Turns, left_changed
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
-from harness.measure.case_data import CaseData
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.validity import Given
 from harness.measure.interference import own_memory
 from harness.measure.kinds import IN_PLACE
 from harness.measure.latency import Sampler
@@ -37,7 +38,6 @@ from harness.measure.state import AT_IMPORT
 from harness.measure.subject import Subject
 from harness.measure.tensors import own
 from harness.measure.trees import tree_map
-from harness.measure.validity import Given
 from harness.results.measurement import ACROSS, CONTROL, CONTROLS, DEGRADED, SKIPPED, WRONG
 
 

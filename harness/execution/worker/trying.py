@@ -17,16 +17,16 @@ from harness.execution.processes.messages import Note, Send, Status
 from harness.execution.worker.turns import CHECK, ProbeError, SpoiltError, Turns, informative_line
 from harness.measure import nki_kernel, torch_private
 from harness.measure.binding import Bound, bind
-from harness.measure.correctness import Verdict, compare
+from harness.measure.checks.correctness import Verdict, compare
+from harness.measure.checks.reference import Expected
+from harness.measure.checks.trials import Trial, trials
+from harness.measure.checks.validity import Given, repeats
 from harness.measure.kinds import CACHE
 from harness.measure.nki_kernel import UnsupportedError
 from harness.measure.outputs import Label, Outputs
-from harness.measure.reference import Expected
 from harness.measure.subject import Subject
 from harness.measure.tensors import own, unseal
 from harness.measure.trees import tree_map
-from harness.measure.trials import Trial, trials
-from harness.measure.validity import Given, repeats
 from harness.results.measurement import WRONG
 
 MODEST, ALIKE = 3.0, 2.0  # an error of the baseline's may be rounding up to so much; then one twice as large as well

@@ -9,10 +9,10 @@ import torch
 from harness.configuration.errors import UsageError, one_line
 from harness.configuration.operation import SEEDS, Case, Inputs, describe, make_inputs, resolve
 from harness.measure.binding import bind_reference
+from harness.measure.checks.declarations import check_inputs
+from harness.measure.checks.reference import Expected, NotComparableError, expect
 from harness.measure.modules import ModuleError
-from harness.measure.operation_checks import check_inputs
 from harness.measure.precision import upcast
-from harness.measure.reference import Expected, NotComparableError, expect
 from harness.measure.subject import Subject
 from harness.measure.tensors import intact, seal, unseal
 from harness.measure.trees import flatten, tree_map

@@ -1,4 +1,4 @@
-"""Operation checks: what an operation's author declares, compared with what the functions take, return and do."""
+"""Declarations: what an operation's author declares, compared with what the functions take, return and do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.operation import Inputs, Operation, Variant, describe, resolve
 from harness.measure import nki_kernel
 from harness.measure.binding import given, is_factory, misfit
-from harness.measure.reference import Expected
+from harness.measure.checks.reference import Expected
 from harness.measure.subject import Subject
 from harness.measure.tensors import memories, odd, short
 from harness.measure.trees import flatten

@@ -23,11 +23,11 @@ from typing import Any
 
 import torch
 
+from harness.measure.checks.reference import Expected
 from harness.measure.kinds import FORM, LAZINESS, VALUES
 from harness.measure.observations import Error
 from harness.measure.outputs import UNMATCHED, Label, Outputs, arranged
 from harness.measure.precision import finite, number, wide
-from harness.measure.reference import Expected
 from harness.measure.tensors import dense, lazy, odd, own, short
 
 ELEMENT_ERRORS = 6.0  # allowed error of an element, in rounding errors

@@ -18,8 +18,8 @@ import torch
 from harness.configuration.errors import UsageError, unknown
 from harness.configuration.operation import Case, Inputs, resolve
 from harness.configuration.probes import Change, Probe
-from harness.measure.case_data import CaseData
-from harness.measure.reference import Expected
+from harness.measure.checks.case_data import CaseData
+from harness.measure.checks.reference import Expected
 from harness.measure.trees import flatten, tree_map
 
 LARGE = 2**18  # elements of a case's inputs above which they are tried at smaller sizes

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from harness.measure.checks.perturbation import MORE_PERTURBATIONS, PERTURBATIONS, Rounding, Sensitivity
 from harness.measure.modules import State
 from harness.measure.outputs import BUFFER, OUTPUT, Label, Outputs
-from harness.measure.perturbation import MORE_PERTURBATIONS, PERTURBATIONS, Rounding, Sensitivity
 from harness.measure.precision import Exactly, layer_by_layer, number, upcast, wide
 from harness.measure.subject import Subject
 from harness.measure.tensors import Sealed, SealedSparse, dense, odd, seal, short, unseal

@@ -1,0 +1,1 @@
+"""What a variant computes, held against the reference, and what its calls do, against what they ought to."""
