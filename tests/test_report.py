@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 import shutil
@@ -23,7 +24,7 @@ from matplotlib.container import ErrorbarContainer
 
 from harness.measure import trace
 from harness.measure.trace import Event
-from harness.report import charts, drawing, formatting, run_report, summary, sweep_report
+from harness.report import charts, drawing, formatting, run_report, summary, sweep_report, unclear
 from harness.report.charts import comparison, roofline, samples, speedup_map, style, sweep_lines, timeline
 from harness.report.swept_keys import SweptRows
 from harness.results import storage
@@ -180,9 +181,11 @@ def test_a_vague_interval_is_not_spelled_out() -> None:
     known = {"speedup": 1.7, "speedup_lo": 1e-6, "speedup_hi": 1e9, "verdict": "unclear"}
     wild = synthetic_results.row("wild", 20.0, **known) | {"latency_lo_us": 1e-9, "latency_hi_us": 1e12}
     assert formatting.latency(wild) == "20.00 µs (unknown)"
-    tame = {"latency_us": 20.0, "latency_lo_us": 19.0, "latency_hi_us": 21.0}
+    tame = wild | {"latency_lo_us": 19.0, "latency_hi_us": 21.0}
     assert formatting.latency(tame, formatting.time_unit([20_000.0])) == "0.02000 ms ±5.0%"  # the unit of an axis
     assert formatting.speedup(wild) == "1.70× (unknown)"
+    one = tame | {"speedup_lo": 1.7, "speedup_hi": 1.7, "samples": 1}
+    assert (formatting.latency(one), formatting.speedup(one)) == ("20.00 µs (unknown)", "1.70× (unknown)")
     comparison = synthetic_results.comparison([naive, wild])
     (sentence,) = summary.sentences(comparison)
     assert "is not clearly faster or slower (the interval spans more than a factor of ten)" in sentence
@@ -197,6 +200,20 @@ def test_one_process_supports_no_verdict() -> None:
         "1.99 to 2.01 times as fast; one process cannot tell how processes scatter" in summary.sentences(comparison)[0]
     )
     assert "try latency.processes=5" in summary.warnings(comparison)[0]
+
+
+def test_what_was_done_is_not_advised(main_job: Ran) -> None:
+    loud = copy.deepcopy(main_job.results)
+    for row in loud["samples"]["rows"]:
+        row[4] *= 2 if row[0] == "(control)" else 1
+    alone = copy.deepcopy(loud)
+    alone["device"]["threads"] = 1
+    alone["config"]["latency"]["wait"] = 100
+    told, left = (" ".join(summary.warnings(Comparison(document))) for document in (loud, alone))
+    assert "try worker.threads=1, fewer neighbours" in told
+    assert "try fewer neighbours" in left
+    assert "threads=1" not in left
+    assert unclear.cores(Comparison(alone)) == "end those programs, or try latency.wait=200"
 
 
 def test_warnings_that_differ_in_numbers_are_one(main_job: Ran) -> None:

@@ -130,6 +130,15 @@ def test_a_folder_takes_either_a_run_or_a_sweep(tmp_path: Path) -> None:
     assert "holds earlier results" in say(["hydra.run.dir=fixed"], tmp_path).refusal
 
 
+@pytest.mark.slow  # which nothing else of the program does
+def test_a_folder_that_is_removed_meanwhile_is_told(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text("import shutil\nshutil.rmtree('outputs')\n\n\ndef f(x, weight): ...\n")
+    ran = in_process("-m", "op.dims.rows=4", "+op.variants.gone.fn=gone.f", *TWO[:1], *QUICK, cwd=tmp_path)
+    assert ran.status == 1
+    assert "Traceback" not in ran.err
+    assert "error: outputs" in ran.err
+
+
 def test_a_case_that_is_measured_again_starts_in_an_empty_folder(copy: Path) -> None:
     """But for results that are whole, which stand until there are new ones."""
     whole = copy / "000-softmax-rows_4"

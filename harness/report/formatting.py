@@ -148,12 +148,14 @@ def change(ratio: float) -> str:
 
 def latency(row: Row, unit: Unit | None = None) -> str:
     """`12.50 µs ±1.2%`, in the unit that suits it or in a given one."""
-    return _with_interval(row["latency_us"], row["latency_lo_us"], row["latency_hi_us"], unit)
+    bounds = row["latency_lo_us"], row["latency_hi_us"]
+    return _with_interval(row["latency_us"], *bounds, unit, row["samples"])
 
 
 def device_time(row: Row, unit: Unit | None = None) -> str:
     """The same of the device time."""
-    return _with_interval(row["device_time_us"], row["device_time_lo_us"], row["device_time_hi_us"], unit)
+    bounds = row["device_time_lo_us"], row["device_time_hi_us"]
+    return _with_interval(row["device_time_us"], *bounds, unit, row["device_samples"])
 
 
 def speedup(row: Row, clock: str = HOST) -> str:
@@ -163,7 +165,8 @@ def speedup(row: Row, clock: str = HOST) -> str:
         return NOTHING
     if row[f"{clock}verdict"] == "baseline":
         return "1.00×"
-    span = UNKNOWN if vague_speedup(row, clock) else f"({between(row, clock, '–')})"
+    unknown = vague_speedup(row, clock) or row[f"{clock}samples"] == 1
+    span = UNKNOWN if unknown else f"({between(row, clock, '–')})"
     return f"{times_factor(value)} {span}"
 
 
@@ -194,13 +197,16 @@ def verdict(row: Row, clock: str = HOST) -> str:
     return known if after is None else f"{known} (~{duration(after)})"
 
 
-def _with_interval(value: float | None, low: float | None, high: float | None, unit: Unit | None) -> str:
+def _with_interval(
+    value: float | None, low: float | None, high: float | None, unit: Unit | None, samples: int | None
+) -> str:
+    """A time with its interval; a single sample tells none."""
     unit = unit or time_unit([value])
     if value is None or low is None or high is None:  # results of earlier versions have device times without interval
         return unit.text(value)
     half = (high - low) / 2 / value
     span = f"({unit.number(low)}–{unit.number(high)})" if wide(value, low, high) else f"±{percent(half)}"
-    return f"{unit.text(value)} {UNKNOWN if vague(value, low, high) else span}"
+    return f"{unit.text(value)} {UNKNOWN if samples == 1 or vague(value, low, high) else span}"
 
 
 def compiled_in(row: Row) -> str:

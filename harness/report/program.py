@@ -78,7 +78,9 @@ def end(status: int) -> int:
 
     folder = Path(HydraConfig.get().sweep.dir)
     if not (folder / storage.SWEEP).exists():
-        return status
+        if status == 0:
+            print(f"error: {folder}: was removed while the sweep ran", file=sys.stderr)
+        return max(status, 1)
     try:
         return sweep_report.close(folder, status)
     except OSError as error:

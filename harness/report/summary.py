@@ -40,8 +40,8 @@ def warnings(comparison: Comparison) -> list[str]:
     if floor is not None and floor > NOISY:
         texts.append(
             f"no difference below {formatting.percent(floor)} is claimed: the baseline, timed twice, differs from "
-            "itself by as much, as on a busy machine; try worker.threads=1, fewer neighbours, or a larger "
-            "latency.seconds"
+            f"itself by as much, as on a busy machine; try {unclear.fewer_threads(comparison, 'worker.threads=1, ')}"
+            "fewer neighbours, or a larger latency.seconds"
         )
     floor = comparison.host_clock.noise_floor_across
     if any(row["environment"] for row in rows) and floor is not None and floor > NOISY:
@@ -64,8 +64,9 @@ def warnings(comparison: Comparison) -> list[str]:
         if _disturbed(row):
             texts.append(
                 f"{row['variant']}: a call took {_time(row['profiled_us'])} under the profiler, "
-                f"{_time(row['latency_us'])} without it: its operators' times are not to be relied on; threads may "
-                "have waited for cores: end other programs, or try worker.threads=1"
+                f"{_time(row['latency_us'])} without it: its operators' times are not to be relied on, as threads "
+                "may have waited for cores; end other programs"
+                f"{unclear.fewer_threads(comparison, ', or try worker.threads=1')}"
             )
     return texts
 
@@ -104,7 +105,7 @@ def of_machine(comparison: Comparison) -> list[str]:
         )
         texts.append(
             f"the machine was not quiet for long enough{slower}: latencies are those of a loud machine; try a quieter "
-            "hour, or latency.wait=60, which waits for quiet up to a minute"
+            f"hour, or {unclear.longer_wait(comparison)}, which waits for quiet so many seconds more"
         )
     starved = [entry for entry in timed if entry.host.starved]
     if starved:
@@ -117,7 +118,7 @@ def of_machine(comparison: Comparison) -> list[str]:
         )
         texts.append(
             f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in most samples "
-            f"({lacked}): no verdict; {unclear.CORES}"
+            f"({lacked}): no verdict; {unclear.cores(comparison)}"
         )
     return texts
 

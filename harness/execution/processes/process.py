@@ -180,6 +180,7 @@ def entry(
     `parent` is a descriptor that is closed when the parent ends; else multiprocessing has one.
     """
     os.setsid()  # a group of its own: Ctrl-C is the parent's to handle, and the group ends as one
+    Path(log).parent.mkdir(parents=True, exist_ok=True)  # it may have been removed since the run began
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)  # a variant that prints must not print into a table
     os.dup2(descriptor, 2)

@@ -20,6 +20,7 @@ function shape(parent, name, attributes, text) {
   return made;
 }
 const day = time => new Date(time * 1000).toISOString().slice(0, 10);
+const clock = time => new Date(time * 1000).toISOString().slice(11, 16);
 const minute = time => new Date(time * 1000).toISOString().slice(0, 16).replace("T", " ");
 function digits(value) {
   const decimals = Math.max(2 - Math.floor(Math.log10(value)), 0);
@@ -84,7 +85,8 @@ function drawFindings() {
   const found = DATA.findings.filter(finding => finding.end > since(Number(FILTERS.days.value)) && finding.groups.some(group => fits(DATA.groups[group]))
     && (!FILTERS.cause.value || FILTERS.cause.value === finding.cause) && finding.series.some(([, name]) => variantFits(name)));
   const earlier = DATA.findings.length - found.length;
-  $("changed-note").textContent = `${found.length} change${found.length === 1 ? "" : "s"}, the worst first${earlier ? `; ${earlier} earlier, or filtered out` : ""}. Choose one to see its series.`;
+  const rest = earlier ? `; ${earlier} earlier, or filtered out` : "";
+  $("changed-note").textContent = found.length ? `${found.length} change${found.length === 1 ? "" : "s"}, the worst first${rest}. Choose one to see its series.` : `No change${rest}.`;
   $("changed").tBodies[0].replaceChildren(...found.slice(0, shown).map(row));
   $("changed").hidden = !found.length;
   $("changed-more").hidden = found.length <= shown;
@@ -159,10 +161,11 @@ function drawing(group, series, measure, width) {
     shape(picture, "line", {class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value)});
     shape(picture, "text", {x: LEFT - 5, y: y(value) + 4, "text-anchor": "end"}, written(measure, value).replace("×", ""));
   }
+  const date = day(group.times[0]) === day(group.times[count - 1]) ? clock : day; // of one day, the time of day
   const dates = Math.min(count, Math.max(Math.floor((width - LEFT) / 110), 2));
   for (let i = 0; i < dates; i++) {
     const place = dates > 1 ? Math.round(i * (count - 1) / (dates - 1)) : 0;
-    shape(picture, "text", {x: x(place), y: HEIGHT - 5, "text-anchor": i ? i === dates - 1 ? "end" : "middle" : "start"}, day(group.times[place]));
+    shape(picture, "text", {x: x(place), y: HEIGHT - 5, "text-anchor": i ? i === dates - 1 ? "end" : "middle" : "start"}, date(group.times[place]));
   }
   for (const [place] of group.versions)
     shape(picture, "line", {class: "version", x1: x(place - 0.5), x2: x(place - 0.5), y1: TOP, y2: HEIGHT - BOTTOM});
