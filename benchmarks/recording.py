@@ -17,7 +17,7 @@ import torch
 
 from harness.devices.cpu import Cpu
 from harness.model.groups import HotSpots
-from harness.model.record import record
+from harness.model.recording.record import record
 
 STEPS = 3
 

@@ -20,12 +20,13 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from harness.configuration.errors import UsageError
 from harness.measure.checks.perturbation import Rounding
 from harness.measure.modules import State, exact
-from harness.model import known, plain, ranges, replay
+from harness.model import plain, replay
 from harness.model.predict import Saving, speedup
-from harness.model.replace import replaced
+from harness.model.recording import known
+from harness.model.recording.replace import replaced
+from harness.model.recording.signature import drawn, signature, with_values
+from harness.model.recording.watch import watched
 from harness.model.replacements import parse
-from harness.model.signature import drawn, signature, with_values
-from harness.model.watch import watched
 from harness.results.statistics import Interval
 
 
@@ -218,22 +219,22 @@ SIZES = (5, 1, 9, 2, 7, 3)
     ],
 )
 def test_signatures_that_differ_in_sizes_that_rise_together_are_one(signatures: list[Any], one: bool) -> None:
-    found = ranges.together(dict(enumerate(signatures)))
+    found = plain.together(dict(enumerate(signatures)))
     assert sorted(key for keys in found for key in keys) == list(range(len(signatures)))
     assert len(found) == (1 if one else len(signatures))
 
 
 def test_a_module_that_is_called_at_two_widths_has_two_ranges() -> None:
     signatures = {(n, wide): called((2, n, wide)) for n in SIZES for wide in (8, 16)} | {(1, 4): called((2, 1, 4))}
-    found = sorted(sorted(keys) for keys in ranges.together(signatures))
+    found = sorted(sorted(keys) for keys in plain.together(signatures))
     assert found == [[(1, 4)], [(n, 8) for n in sorted(SIZES)], [(n, 16) for n in sorted(SIZES)]]
 
 
 def test_a_span_tells_the_sizes_that_differ() -> None:
     signatures = [called((n, 8), (2, n), scale=1) for n in SIZES]
-    assert plain.shapes(ranges.span(signatures)) == "1-9x8, 2x1-9"
-    assert ranges.span(signatures[:1]) == signatures[0]
-    assert ranges.middle(dict(zip("abcdef", signatures, strict=True))) == "a"  # of 1, 2, 3, 5, 7, 9
+    assert plain.shapes(plain.span(signatures)) == "1-9x8, 2x1-9"
+    assert plain.span(signatures[:1]) == signatures[0]
+    assert plain.middle(dict(zip("abcdef", signatures, strict=True))) == "a"  # of 1, 2, 3, 5, 7, 9
 
 
 # Predictions

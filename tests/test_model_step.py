@@ -18,9 +18,9 @@ from harness.devices.cpu import Cpu
 from harness.model import plain
 from harness.model.groups import OWN, PYTHON, HotSpots
 from harness.model.names import pattern, unique
-from harness.model.record import record
+from harness.model.recording.record import record
+from harness.model.recording.watch import watched
 from harness.model.step import FUNCTION, MODULE, Step
-from harness.model.watch import watched
 
 
 def step_of(model: nn.Module, inputs: Any, folder: Path, backward: bool = False) -> Step:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.configuration.errors import UsageError, one_line
 from harness.execution.processes import imports
-from harness.problems.sources import unpack
+from harness.problems.source import unpack
 
 USUAL = "candidate"  # the function's name, if it is not the operation's
 

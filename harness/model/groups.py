@@ -15,7 +15,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from harness.model import plain, ranges
+from harness.model import plain
 from harness.model.names import of_call, pattern, short, unique
 from harness.model.step import FUNCTION, MODULE, Call, Step
 
@@ -105,7 +105,7 @@ class HotSpots:
         parts = [
             sorted(position for signature in one for position in positions[signature])
             for positions in alike.values()
-            for one in ranges.together({signature: self.step.signatures[signature] for signature in positions})
+            for one in plain.together({signature: self.step.signatures[signature] for signature in positions})
         ]
         found = [self._group(positions) for positions in sorted(parts)]
         names = unique([of_call(group.first.function, group.span) for group in found])
@@ -223,7 +223,7 @@ class HotSpots:
         """The group of these calls; its case has the shape of `first`, or else the middle one of the most frequent."""
         counts = Counter(self.step.calls[position].signature for position in positions)
         if first is None:
-            chosen = ranges.middle({s: self.step.signatures[s] for s in counts if counts[s] == max(counts.values())})
+            chosen = plain.middle({s: self.step.signatures[s] for s in counts if counts[s] == max(counts.values())})
             first = next(call for position in positions if (call := self.step.calls[position]).signature == chosen)
         host, cpu, device = (sum(self._inclusive[position][index] for position in positions) for index in range(3))
         inner = [child for position in positions for child in self.children[position]]
@@ -237,7 +237,7 @@ class HotSpots:
             calls=tuple(positions),
             first=first,
             signature=self.step.signatures[first.signature],
-            span=ranges.span([self.step.signatures[signature] for signature in counts]),
+            span=plain.span([self.step.signatures[signature] for signature in counts]),
             shapes=len(counts),
             like_first=cost / alike if alike else len(positions),
             host_us=host,

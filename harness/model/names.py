@@ -1,15 +1,28 @@
-"""Names: of groups, by what is called with which shape, and of the places in a model where they are."""
+"""Names: of functions and classes, of groups of their calls, and of the places in a model where these are."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from harness.configuration.operation import Function
 from harness.model import plain
 
 NUMBER = re.compile(r"\d+")
+
+
+def named(value: Any) -> Any:
+    """The dotted path of a function or class that a process can import by it; anything else as it is."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not module or not name or module == "__main__":
+        return value
+    try:
+        return f"{module}.{name}" if pkgutil.resolve_name(f"{module}:{name}") is value else value
+    except (ImportError, AttributeError, ValueError):
+        return value
 
 
 def pattern(paths: Sequence[str]) -> str:
@@ -31,9 +44,9 @@ def pattern(paths: Sequence[str]) -> str:
     return ", ".join(text or "(the model)" for text in shown)
 
 
-def short(function: str) -> str:
-    """The last part of a dotted path."""
-    return function.rpartition(".")[2]
+def short(function: Function) -> str:
+    """The last part of a dotted path, or the name of an object."""
+    return (function if isinstance(function, str) else getattr(function, "__name__", "")).rpartition(".")[2]
 
 
 def of_call(function: str, signature: Any) -> str:

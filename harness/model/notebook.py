@@ -14,9 +14,9 @@ from harness.configuration import compose
 from harness.configuration.operation import Function
 from harness.model import door, files, tables
 from harness.model.analysis import Analysis
-from harness.model.bars import bars
-from harness.model.given import Given, named
 from harness.model.measure import record
+from harness.model.names import named
+from harness.model.page import bars
 from harness.model.sentences import sentences
 from harness.report import drawing, page, rendering
 from harness.report.tables import Table
@@ -136,6 +136,16 @@ class HotSpots:
     def _tables(self) -> list[Table]:
         found = [tables.decisions(self._analysis), tables.hotspots(self._analysis.spots)]
         return [table for table in found if table.rows]
+
+
+class Given:
+    """A function that gives what was given."""
+
+    def __init__(self, value: Any):
+        self._value = value
+
+    def __call__(self) -> Any:
+        return self._value
 
 
 def _functions(model: Any, inputs: Any) -> tuple[Function, Function | None]:

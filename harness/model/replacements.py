@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.configuration.errors import UsageError, unknown_key
 from harness.configuration.operation import Function
+from harness.model.names import short
 
 KEYS = ("of", "by")
 COMPILED = "compiled"
@@ -34,7 +35,7 @@ class Replacement:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The replacement as harness.model.replace takes it."""
+        """The replacement as harness.model.recording.replace takes it."""
         return {"by": self.by} | ({"at": list(self.at)} if self.at else {"of": self.of})
 
 
@@ -61,7 +62,7 @@ def parse(value: Any) -> list[Replacement]:
 
 def _name(item: Mapping[str, Any], taken: Sequence[str]) -> str:
     """The last part of what replaces, made different from the names that are taken, and from those of variants."""
-    by, of = (re.sub(r"\W+", "", last(item[key])) or "other" for key in ("by", "of"))
+    by, of = (re.sub(r"\W+", "", short(item[key])) or "other" for key in ("by", "of"))
     names = [by, f"{by} for {of}", f"{by} for {of} {len(taken) + 1}"]
     return next(name for name in names if not any(_alike(name, other) for other in (*taken, *RESERVED)))
 
@@ -69,8 +70,3 @@ def _name(item: Mapping[str, Any], taken: Sequence[str]) -> str:
 def _alike(name: str, other: str) -> bool:
     """Whether two names are one, or the one is what the other is called where it is compiled."""
     return name == other or f"{name}_{COMPILED}" == other or f"{other}_{COMPILED}" == name
-
-
-def last(function: Function) -> str:
-    """The last part of a dotted path, or the name of an object."""
-    return (function if isinstance(function, str) else getattr(function, "__name__", "")).rpartition(".")[2]

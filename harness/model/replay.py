@@ -13,12 +13,12 @@ from torch import nn
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Function, resolve
 from harness.measure.trees import tree_map
-from harness.model import known
-from harness.model.build import build, described
 from harness.model.plain import DICT
-from harness.model.replace import replaced
-from harness.model.signature import drawn
-from harness.model.watch import names_of
+from harness.model.recording import known
+from harness.model.recording.build import build, described
+from harness.model.recording.replace import replaced
+from harness.model.recording.signature import drawn
+from harness.model.recording.watch import names_of
 
 
 def module(

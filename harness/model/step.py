@@ -21,7 +21,7 @@ class RecordTask:
     settings: Settings
     folder: Path  # where the trace is left
     own_dtype: bool  # record it in the dtype that its parameters have, in place of the case's
-    replacements: Mapping[str, Any]  # as harness.model.replace takes them, by name
+    replacements: Mapping[str, Any]  # as harness.model.recording.replace takes them, by name
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Step:
     model: str  # the dotted path of the model's class
     dtype: str
     calls: list[Call]
-    signatures: list[Any]  # as harness.model.signature gives them, with what their tensors are to be drawn like
+    signatures: list[Any]  # as recording.signature gives them, with what their tensors are to be drawn like
     operators: list[Operator]
     host_us: float  # from its start on the host until its work is done, under the profiler
     outside_us: float  # of that, in no call: Python around the model

@@ -14,7 +14,8 @@ from harness.devices import candidates
 from harness.execution.processes.messages import Broken, DeviceOpened, Died, Differs, Environment, Recorded, Usage
 from harness.execution.processes.process import Process
 from harness.measure.observations import from_plain
-from harness.model.replacements import Replacement, last
+from harness.model.names import short
+from harness.model.replacements import Replacement
 from harness.model.step import RecordTask, Step
 
 AS_IS, COMPILED = "as_is", "compiled"
@@ -33,7 +34,7 @@ class Model:
     @property
     def name(self) -> str:
         """A name for people: the builder's path."""
-        return self.builder if isinstance(self.builder, str) else last(self.builder) or "model"
+        return self.builder if isinstance(self.builder, str) else short(self.builder) or "model"
 
     @property
     def args(self) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def record(
 
 def _process(task: RecordTask, log: Path) -> Process:
     return Process(
-        "harness.model.record:run",
+        "harness.model.recording.record:run",
         task,
         [AS_IS],
         candidates(task.case.device, task.settings.devices),

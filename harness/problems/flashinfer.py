@@ -18,8 +18,7 @@ from typing import Any
 from harness.configuration.errors import UsageError, one_line, unknown
 from harness.configuration.operation import DTYPES
 from harness.configuration.schema import declaration
-from harness.problems.source import as_name, parsed
-from harness.problems.sources import Sources, unpacked
+from harness.problems.source import Sources, as_name, parsed, unpacked
 
 CALLS = "harness.problems.flashinfer_calls"
 NEEDED = ("name", "axes", "inputs", "outputs", "reference")

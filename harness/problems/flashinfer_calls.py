@@ -17,7 +17,7 @@ from harness.configuration.errors import UsageError
 from harness.configuration.operation import SEEDS
 from harness.measure.nki_kernel import UnsupportedError
 from harness.problems.flashinfer import CUSTOM, FILE, Definition, definition
-from harness.problems.sources import unpacked
+from harness.problems.source import unpacked
 
 RUN = "run"  # the reference's function
 LANGUAGES = ("python", "triton")

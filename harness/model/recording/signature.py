@@ -13,7 +13,7 @@ import torch
 
 from harness.configuration.operation import resolve
 from harness.measure.tensors import odd, own, short, storage
-from harness.model.given import named
+from harness.model.names import named
 from harness.model.plain import CLASS, DICT, OTHER, SLICE, TENSOR, TORCH, TUPLE
 
 KEPT_BYTES = 1 << 18  # of a tensor whose recorded values are kept: larger ones are drawn

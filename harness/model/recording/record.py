@@ -27,17 +27,16 @@ from harness.measure.modules import ModuleError
 from harness.measure.subject import Subject
 from harness.measure.tensors import own, short
 from harness.measure.trees import flatten, tree_map
-from harness.model import known
-from harness.model.build import build, described
-from harness.model.differ import first_difference
-from harness.model.operators import Arguments, operators
 from harness.model.plain import others
-from harness.model.replace import targets
+from harness.model.recording import known
+from harness.model.recording.build import build, described
+from harness.model.recording.operators import Arguments, operators
+from harness.model.recording.replace import first_difference, targets
+from harness.model.recording.signature import drawn
+from harness.model.recording.times import AUTOGRAD, FUNCTION_SPAN, MODULE_SPAN, OPTIMIZER, Profile, Span, Times, Watched
+from harness.model.recording.watch import annotated, label, name_of, span, watched
 from harness.model.replay import module
-from harness.model.signature import drawn
 from harness.model.step import MODULE, Call, RecordTask, Step
-from harness.model.times import AUTOGRAD, FUNCTION_SPAN, MODULE_SPAN, OPTIMIZER, Profile, Span, Times, Watched
-from harness.model.watch import annotated, label, name_of, span, watched
 
 SECONDS = 0.2  # of steps: a short one is recorded several times
 MOST_STEPS = 10

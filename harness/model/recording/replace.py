@@ -1,4 +1,4 @@
-"""Replacing modules of a model: by a module of the same interface, or by a function of the call and the module."""
+"""Replacing modules of a model, by modules or functions of the same interface, and where one first differs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ import torch
 from torch import nn
 
 from harness.configuration.errors import UsageError, nearest, one_line
-from harness.configuration.operation import Function, resolve
-from harness.model import known
-from harness.model.given import named
-from harness.model.replacements import COMPILE, last
-from harness.model.watch import name_of
+from harness.configuration.operation import Function, Inputs, resolve
+from harness.measure import memory
+from harness.measure.modules import exact, exact_bytes
+from harness.measure.precision import upcast
+from harness.measure.subject import bound
+from harness.measure.trees import flatten, tree_map
+from harness.model.names import named, short
+from harness.model.recording import known
+from harness.model.recording.known import same
+from harness.model.recording.watch import name_of
+from harness.model.replacements import COMPILE
 
 TENSORS = ("weight", "bias")  # arguments of constructors that say whether there is one
 LEFT_TO_TORCH = ("device", "dtype")
@@ -53,7 +59,7 @@ def targets(model: nn.Module, replacement: Mapping[str, Any]) -> list[str]:
     found = [path for path, module in modules.items() if isinstance(module, kind)]
     if not found:
         names = sorted({name_of(type(module)) for module in modules.values()})
-        hint = nearest(last(replacement["of"]), [name.rpartition(".")[2] for name in names])
+        hint = nearest(short(replacement["of"]), [name.rpartition(".")[2] for name in names])
         raise UsageError(f"replace.of={named(replacement['of'])}: the model has none; {hint}it has: {', '.join(names)}")
     return [path for path in found if not any(path.startswith(f"{outer}.") for outer in found if outer)]
 
@@ -175,3 +181,39 @@ def _constructor(old: nn.Module, kind: type[nn.Module], where: str) -> dict[str,
             "let it take the module that it replaces, as `module`"
         )
     return given
+
+
+def first_difference(model: nn.Module, replacement: Mapping[str, Any], inputs: Inputs) -> str | None:
+    """The path of the first replaced module, in the order of calls, that returns something else than before.
+
+    None if none does, or if that cannot be found out: it raises, or a copy in float64 does not fit into memory.
+    """
+    if exact_bytes(model) > memory.free_bytes():
+        return None
+    try:
+        paths = targets(model, replacement)
+        before = _outputs(exact(model, torch.float64), paths, inputs)
+        after = _outputs(replaced(exact(model, torch.float64), [replacement]), paths, inputs)
+    except Exception:  # it may raise anything, and is measured all the same
+        return None
+    for (path, left), (_, right) in zip(before, after, strict=False):
+        if not same(left, right):
+            return path or "the model itself"
+    return None
+
+
+def _outputs(model: nn.Module, paths: Sequence[str], inputs: Inputs) -> list[tuple[str, Any]]:
+    """What each call of the modules at these paths returns, in one forward pass."""
+    seen: list[tuple[str, Any]] = []
+
+    def keep(path: str) -> Any:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            seen.append((path, [value.clone() for value in flatten(output) if isinstance(value, torch.Tensor)]))
+
+        return hook
+
+    for path in paths:
+        model.get_submodule(path).register_forward_hook(keep(path))
+    with torch.no_grad():
+        bound(model, tree_map(upcast, inputs))()
+    return seen

@@ -97,7 +97,6 @@ OPERATIONS = {
     "attention": Known((), None, {"scaled_dot_product_attention": _attention}),
 }
 LIBRARY = "variants"
-VARIANTS = ("naive", "fused")  # those of the library that take nothing but the inputs
 
 
 def library(operation: str, variant: str) -> str:
@@ -131,7 +130,7 @@ def of_module(module: nn.Module, given: Mapping[str, Any]) -> list[str]:
     likely = [key for key, known in OPERATIONS.items() if known.forward and any(word in name for word in known.words)]
     found = []
     for operation in likely:
-        forward = module_forward(library(operation, VARIANTS[0]))
+        forward = module_forward(library(operation, "naive"))
         with contextlib.suppress(Exception):  # whatever does not fit is another function
             copy = exact(module, torch.float64)
             assert forward is not None
@@ -151,7 +150,7 @@ def of_function(name: str, given: Mapping[str, Any]) -> list[str]:
         with contextlib.suppress(Exception):
             args, kwargs = tree_map(upcast, list(given["args"])), tree_map(upcast, dict(given["kwargs"]))
             theirs = resolve(name, "replace.by")(*args, **kwargs)
-            ours = torch_function(library(operation, VARIANTS[0]))
+            ours = torch_function(library(operation, "naive"))
             if ours is not None and same(theirs, ours(*args, **kwargs)):
                 found.append(operation)
     return found

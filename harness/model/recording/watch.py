@@ -20,9 +20,9 @@ from torch.profiler import record_function
 
 from harness.measure import torch_private
 from harness.measure.trees import flatten
-from harness.model.signature import likeness, signature, with_values
+from harness.model.recording.signature import likeness, signature, with_values
+from harness.model.recording.times import FUNCTION_SPAN, MODULE_SPAN, WATCHING
 from harness.model.step import FUNCTION, MODULE, Call
-from harness.model.times import FUNCTION_SPAN, MODULE_SPAN, WATCHING
 
 Versions = list[tuple[torch.Tensor, int]]  # tensors, and how often each had been written in place
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.measure import trace
 from harness.measure.torch_private import ENGINE
+from harness.model.recording.times import AUTOGRAD, OPTIMIZER, OUTSIDE, Profile
 from harness.model.step import Operator
-from harness.model.times import AUTOGRAD, OPTIMIZER, OUTSIDE, Profile
 
 Texts = tuple[str, str, str, str]
 NOTHING: Texts = ("", "", "", "")

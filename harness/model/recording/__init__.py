@@ -1,0 +1,1 @@
+"""A model within the process that runs it: built, replaced, watched, its step recorded and taken apart."""
