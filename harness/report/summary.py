@@ -117,7 +117,7 @@ def of_machine(comparison: Comparison) -> list[str]:
             ]
         )
         texts.append(
-            f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in most samples "
+            f"threads waited for cores, of which other programs used {machine.others_cores:.1f}, in too many samples "
             f"({lacked}): no verdict; {unclear.cores(comparison)}"
         )
     return texts
