@@ -303,6 +303,20 @@ def test_a_cuda_error_that_stays_ends_its_process_and_any_other_does_not(monkeyp
     assert (Neuron().failures_linger(), Cpu().failures_linger()) == (True, False)
 
 
+def test_a_gpu_that_does_not_open_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that another process has for itself, or filled, is found, and fails at its first tensor."""
+
+    def busy(*size: int, device: object) -> None:
+        raise RuntimeError(
+            "CUDA error: CUDA-capable device(s) is/are busy or unavailable\nFor debugging consider passing "
+            "CUDA_LAUNCH_BLOCKING=1"
+        )
+
+    monkeypatch.setattr("torch.empty", busy)
+    with pytest.raises(UsageError, match=r"device\(s\) is/are busy or unavailable; end the process that holds it"):
+        Cuda().open()
+
+
 def test_devices_are_known_without_torch() -> None:
     code = (
         "import sys; from harness import devices; from harness.configuration.devices import library\n"

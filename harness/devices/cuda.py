@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.configuration.errors import UsageError, one_line
 from harness.devices.base import Device
 from harness.devices.preflight import Variable
 
@@ -23,8 +24,9 @@ class Cuda(Device):
     spoiling = (
         Variable("CUDA_LAUNCH_BLOCKING", "every launch waits for its kernel, which no real program does"),
         Variable("PYTORCH_NO_CUDA_MEMORY_CACHING", "every tensor costs a call of the driver's allocator"),
+        Variable("TRITON_INTERPRET", "Triton's kernels, those of compiled variants too, are interpreted in Python"),
     )
-    prefixes = ("CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_")
+    prefixes = ("CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_", "TRITON_")
 
     def absence(self) -> str | None:
         import torch
@@ -34,6 +36,18 @@ class Cuda(Device):
         if not torch.cuda.is_available():
             return "torch.cuda finds no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES"
         return None
+
+    def open(self) -> None:
+        import torch
+
+        try:
+            torch.empty(1, device=self.torch_device())  # makes the process's context, which takes some memory
+            self.synchronize()
+        except RuntimeError as error:
+            raise UsageError(
+                f"device=cuda: the GPU does not open: {one_line(error)}; end the process that holds it, which "
+                "nvidia-smi shows, or choose another by CUDA_VISIBLE_DEVICES"
+            ) from error
 
     def synchronize(self) -> None:
         import torch
