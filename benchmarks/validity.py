@@ -11,38 +11,31 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 
 from programs import environment, options, progress, report
 
-JOB = ("op=rmsnorm", "device=cpu")
-WITHOUT = """
-import sys
-from dataclasses import replace
-from harness.__main__ import main
-from harness.execution import messages, pool
-from harness.execution.process import Process
+from harness.__main__ import main as run
+from harness.execution.processes import pool
+from harness.execution.processes.messages import Finish
+from harness.execution.processes.process import Process
 
-told, tell = messages.Finish, Process.tell
-pool.CLOCKED = 0
-Process.tell = lambda self, message: tell(
-    self, replace(message, fresh=False) if isinstance(message, told) else message
-)
-sys.exit(main())
-"""
+JOB = ("op=rmsnorm", "device=cpu")
+WITHOUT = "without"  # the first argument of this script's own runs
 
 
 def main() -> None:
     args = options(__doc__, runs=10)
     probed = [sys.executable, "-m", "harness", *JOB]
-    plain = [sys.executable, "-c", WITHOUT, *JOB, "op.probes=null", "op.vary=[]"]
+    plain = [sys.executable, __file__, WITHOUT, *JOB, "op.probes=null", "op.vary=[]"]
     seconds: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         timed(probed, folder)  # fills the compile cache
-        for run in range(args.runs):
-            order = (probed, plain) if run % 2 else (plain, probed)
-            took = {command[1]: timed(command, folder) for command in order}
-            seconds.append((took["-m"], took["-c"]))
-            progress(f"with {took['-m']:.2f} s, without {took['-c']:.2f} s")
+        for number in range(args.runs):
+            first, second = (probed, plain) if number % 2 else (plain, probed)
+            took = {id(command): timed(command, folder) for command in (first, second)}
+            seconds.append((took[id(probed)], took[id(plain)]))
+            progress(f"with {seconds[-1][0]:.2f} s, without {seconds[-1][1]:.2f} s")
     figures = {
         "with_s": statistics.median(pair[0] for pair in seconds),
         "without_s": statistics.median(pair[1] for pair in seconds),
@@ -58,5 +51,16 @@ def timed(command: list[str], folder: str) -> float:
     return time.perf_counter() - start
 
 
+def without() -> None:
+    """A run whose processes are asked to compare no clock, and to try no further contents."""
+    tell = Process.tell
+    pool.CLOCKED = 0
+    Process.tell = lambda self, message: tell(
+        self, replace(message, fresh=False) if isinstance(message, Finish) else message
+    )
+    del sys.argv[1]
+    run()
+
+
 if __name__ == "__main__":
-    main()
+    without() if sys.argv[1:2] == [WITHOUT] else main()

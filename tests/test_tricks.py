@@ -65,7 +65,7 @@ def test_a_trick_is_found_out(shared: Shared, name: str) -> None:
 def assert_found_out(ran: Ran, name: str) -> None:
     """It is found, by name, and not ranked; those beside it are as ever."""
     (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)  # not by an import
-    assert any(part in said(ran, name) for part in found.split("|")), said(ran, name)
+    assert any(part in said(ran, name) for part in found.split("|")), (said(ran, name), ran.rows[name])
     assert next(row for row in ran.results["measurements"] if row["variant"] == name)["findings"]
     row = ran.rows[name]
     ranked = row["status"] == "ok" and row["verdict"] != ""
