@@ -146,6 +146,14 @@ def test_a_disturbed_profile_is_a_warning() -> None:
     assert not any("under the profiler" in text for text in summary.warnings(compared(usual)))
 
 
+def test_a_name_has_no_colour_of_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = io.StringIO()
+    table = tables.Table("title", ["Variant", "NEURON verdict"], [False, False], [["slower", "slower"]])
+    rendering.show(Console(file=out, width=80, force_terminal=True, color_system="standard"), table)
+    assert out.getvalue().count("\x1b[31mslower") == 1
+
+
 @pytest.mark.parametrize("width", [200, 130, 100, 60])
 def test_tables_fold_their_headers_before_they_lose_columns(width: int) -> None:
     table = tables.comparison_table(compared(row("fused", 1000.0, 97.0, 1.0, 3.1, **FAST)), "title")

@@ -27,7 +27,7 @@ def show(difference: Difference, level: str | None) -> None:
     for line in [*summary.sides(difference), *summary.warnings(difference)]:
         out.print(line, markup=False, soft_wrap=True)
     for table in _tables(difference):
-        rendering.show(out, table)
+        rendering.show(out, table, whole=True)
     for line in summary.findings(difference, level):
         out.print(line, markup=False, soft_wrap=True)
 

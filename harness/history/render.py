@@ -84,7 +84,7 @@ def show(lines: Sequence[str], table: Table, pivot: Pivot | None, closing: Seque
     say(lines)
     if pivot is not None:
         say(pivot.sentences)
-        rendering.show(out, pivot.table)
+        rendering.show(out, pivot.table, elsewhere="--format markdown")
     elif table.rows:
         rendering.show(out, table, whole=True)
     say(closing)

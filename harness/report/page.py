@@ -14,7 +14,7 @@ import yaml
 
 from harness.report import formatting, summary
 from harness.report.drawing import FORMATS, Chart
-from harness.report.tables import Table, comparison_table, declared_tables, operator_tables
+from harness.report.tables import NAMES, Table, comparison_table, declared_tables, operator_tables
 from harness.results import columns
 from harness.results.comparison import Comparison
 from harness.results.storage import Document
@@ -118,7 +118,8 @@ def of_sweep(report: SweepReport, charts: Sequence[Chart]) -> str:
 def render(template: str, *, config: Mapping[str, Any], **context: Any) -> str:
     """A page of a template below templates/; `config` is shown as YAML."""
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=100)
-    return _templates().get_template(template).render(**context, configuration=text, marked=MARKED, most=MOST_ROWS)
+    marks = {"marked": MARKED, "names": NAMES}
+    return _templates().get_template(template).render(**context, **marks, configuration=text, most=MOST_ROWS)
 
 
 @cache

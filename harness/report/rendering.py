@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from harness.report.tables import Table
+from harness.report.tables import NAMES, Table
 
 COLOURS = {
     **dict.fromkeys(("faster", "use"), "green"),
@@ -30,8 +30,11 @@ def console() -> Console:
     return terminal if terminal.is_terminal else Console(highlight=False, width=max(terminal.width, PIPE_WIDTH))
 
 
-def show(out: Console, table: Table, whole: bool = False) -> None:
-    """Prints one table; if it is too wide, without its last columns, or with folded cells if it is to be `whole`."""
+def show(out: Console, table: Table, whole: bool = False, elsewhere: str = "the files") -> None:
+    """Prints one table; if it is too wide, without its last columns, or with folded cells if it is to be `whole`.
+
+    `elsewhere` is where the columns that are left out can be seen.
+    """
     if _fitting(table, out.width) < len(table.headers):
         table = replace(table, headers=_folded(table))
     fitting = len(table.headers) if whole else _fitting(table, out.width)
@@ -40,13 +43,14 @@ def show(out: Console, table: Table, whole: bool = False) -> None:
     for index, header in enumerate(table.headers[:fitting]):
         justify = "right" if table.right[index] else "left"
         drawn.add_column(header, justify=justify, overflow="fold", no_wrap=index > 0 and not whole)  # type: ignore[arg-type]
+    coloured = [{} if " ".join(header.split()) in NAMES else COLOURS for header in table.headers]
     for row in table.rows:
         # plain Text: a variant's name is not markup
-        drawn.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row[:fitting]))
+        drawn.add_row(*(Text(cell, of.get(cell, "")) for cell, of in zip(row[:fitting], coloured, strict=False)))
     out.print(drawn)
     if left_out:
         names = ", ".join(" ".join(header.split()) for header in left_out)
-        out.print(f"(too wide for {names}: see the files)", markup=False, soft_wrap=True)
+        out.print(f"(too wide for {names}: see {elsewhere})", markup=False, soft_wrap=True)
 
 
 def _fitting(table: Table, width: int) -> int:

@@ -11,6 +11,7 @@ from harness.results.column import Column, Row
 from harness.results.comparison import Comparison
 
 FEW_OPERATORS = 12
+NAMES = ("Variant", "Fastest variant", "Replacement")  # headers of columns whose words are names, without a colour
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Rows {
       const cell = line.insertCell();
       cell.textContent = text;
       if (this.headers[column].classList.contains("right")) cell.className = "right";
-      else if (MARKED.includes(text)) cell.className = text.replaceAll(" ", "-");
+      else if (MARKED.includes(text) && !NAMES.includes(this.names[column])) cell.className = text.replaceAll(" ", "-");
     });
     return line;
   }
