@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,17 @@ def test_kineto_writes_cuda_in_the_same_form(cuda: list[Event]) -> None:
 def test_the_last_to_start_need_not_be_the_last_to_end() -> None:
     found = analysed([call(0, 10_000), kernel(1_000, 9_000), kernel(2_000, 3_000, stream=1)])
     assert (found.device_busy_us, found.device_span_us, found.device_gap_us) == (8, 8, 0)
+
+
+def test_a_device_whose_clock_is_behind_is_as_busy(neuron: list[Event]) -> None:
+    """By so much that its executions start before the profile's zero: they belong to who launched them all the same."""
+    behind = [
+        replace(event, start=event.start - 10**12, end=event.end - 10**12) if event.kind == trace.DEVICE else event
+        for event in neuron
+    ]
+    found, usual = analysed(sorted(behind, key=trace.START)), analysed(neuron)
+    assert found.device_executions == 6
+    assert (found.device_busy_us, found.device_gap_us) == (usual.device_busy_us, usual.device_gap_us)
 
 
 def test_work_after_the_call_belongs_to_it_and_work_before_the_first_to_none() -> None:

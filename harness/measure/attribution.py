@@ -247,7 +247,8 @@ def nesting(events: Sequence[Event], anew: tuple[str, ...] = ()) -> tuple[list[i
 
 def busy_ns(events: Sequence[Event]) -> int:
     """The length of the union of spans, which are ordered by start."""
-    total = reached = 0
+    total = 0
+    reached = events[0].start if events else 0  # a device's clock may lie before the profile's beginning
     for event in events:
         total += max(0, event.end - max(event.start, reached))
         reached = max(reached, event.end)
