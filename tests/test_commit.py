@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli import Ran
 
-from harness.results import commit
+from harness.results import storage
 
 IDENTITY = ("-c", "user.name=Some One", "-c", "user.email=one@example.org")
 
@@ -20,28 +20,28 @@ def git(folder: Path, *arguments: str) -> str:
 
 def test_a_repository_is_at_its_commit_and_may_be_changed(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    assert commit.of_folder(tmp_path) is None  # before the first commit
+    assert storage.commit(tmp_path) is None  # before the first commit
     (tmp_path / "kernel.py").write_text("one\n")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "one")
     (tmp_path / "below").mkdir()
-    found = commit.of_folder(tmp_path / "below")
+    found = storage.commit(tmp_path / "below")
     assert found == {
         "id": git(tmp_path, "rev-parse", "HEAD"),
         "time": git(tmp_path, "show", "--no-patch", "--format=%cI"),
         "changed": False,
     }
     (tmp_path / "notes.txt").write_text("not tracked\n")
-    assert commit.of_folder(tmp_path) == found
+    assert storage.commit(tmp_path) == found
     (tmp_path / "kernel.py").write_text("two\n")
-    assert commit.of_folder(tmp_path) == {**found, "changed": True}
+    assert storage.commit(tmp_path) == {**found, "changed": True}
 
 
 def test_without_a_repository_or_git_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert commit.of_folder(tmp_path) is None
+    assert storage.commit(tmp_path) is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert commit.of_folder(tmp_path) is None
+    assert storage.commit(tmp_path) is None
 
 
 def test_a_run_records_it_with_its_host(main_job: Ran) -> None:

@@ -15,7 +15,7 @@ import pytest
 from synthetic_runs import document, write
 from test_history import latencies, say
 
-from harness.history import kept, listing, table
+from harness.history import kept, sources, table
 from harness.history.kept import Kept
 from harness.history.record import read
 from harness.history.store import Store
@@ -121,7 +121,7 @@ def test_what_is_remembered_gives_what_is_read_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
     if clock == "fine":  # what is seen counts from the moment that it was written
-        monkeypatch.setattr(listing, "YOUNG_NS", 0)
+        monkeypatch.setattr(sources, "YOUNG_NS", 0)
         monkeypatch.setattr(table, "PORTION", 2)
     folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(4)])
     before = ""
@@ -140,7 +140,7 @@ def test_what_is_remembered_gives_what_is_read_anew(
 
 
 def test_unchanged_folders_are_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "YOUNG_NS", 0)
+    monkeypatch.setattr(sources, "YOUNG_NS", 0)
     folder = write(tmp_path / "runs", [document(day, latencies(day)) for day in range(4)])
     assert "4 files read" in say(folder, cwd=tmp_path).out
     seen: list[str] = []

@@ -18,7 +18,7 @@ from neuron_runner import SIX, of_package, on_core
 
 from harness.configuration.devices import library
 from harness.devices import candidates
-from harness.devices.neuron_config import accepted
+from harness.devices.neuron_package import accepted
 from harness.execution.processes.process import start_method
 from harness.measure import trace
 from harness.report.charts.timeline import typical

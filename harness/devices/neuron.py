@@ -17,8 +17,7 @@ from harness.configuration.errors import UsageError, one_line
 from harness.configuration.settings import setting, valid
 from harness.devices import neuron_artefacts, neuron_compiles, neuron_explorer, neuron_ls
 from harness.devices.base import TRACE, Capture, Device, Summary
-from harness.devices.neuron_config import accepted, known_modes
-from harness.devices.neuron_package import absent, mismatch, version
+from harness.devices.neuron_package import absent, accepted, known_modes, mismatch, version
 from harness.devices.preflight import Finding, Tool, Variable
 
 if TYPE_CHECKING:

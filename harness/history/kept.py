@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from harness.history.listing import state
+from harness.history.sources import state
 from harness.results.storage import atomic
 
 KEY = 16  # bytes

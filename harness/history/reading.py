@@ -12,10 +12,9 @@ import numpy as np
 
 from harness.configuration.errors import UsageError
 from harness.history import helpers, record
-from harness.history.listing import Listing
 from harness.history.record import Plain
 from harness.history.runs import NONE, Runs
-from harness.history.sources import ABSENT, KEY, UNREAD, Branch, Sources
+from harness.history.sources import ABSENT, KEY, UNREAD, Branch, Listing, Sources
 from harness.history.store import Store
 
 PORTION = 8  # files that a process reads at a time

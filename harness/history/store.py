@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from harness import results
-from harness.history import listing, record, runs
+from harness.history import record, runs, sources
 from harness.history.kept import Kept
-from harness.history.listing import FILE, Known
 from harness.history.record import MEASURES, Plain, Setup
 from harness.history.runs import FIGURE, RESULT, RUN, Columns, Texts, encoded
-from harness.history.sources import KEY
+from harness.history.sources import FILE, KEY, Known
 
 TABLES = {
     "portions": "first INTEGER PRIMARY KEY, keys BLOB, runs BLOB, results BLOB, problems TEXT",
@@ -182,7 +181,7 @@ class Store:
 
 def _code() -> int:
     """A number for the code that derives figures from results: another one makes other figures."""
-    modules = map(Path, (__file__, listing.__file__, record.__file__, runs.__file__))
+    modules = map(Path, (__file__, sources.__file__, record.__file__, runs.__file__))
     files = [*sorted(Path(results.__path__[0]).glob("*.py")), *modules]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     return int.from_bytes(digest.digest()[:3], "big") + 1

@@ -10,7 +10,7 @@ from harness.model.cases import FOLDER
 from harness.model.decide import COMPILED, DO_NOT_USE, Decision
 from harness.model.sentences import sentences
 from harness.report import drawing, page
-from harness.report.bars import Bar, Bars
+from harness.report.drawing import Bar, Bars
 from harness.report.tables import Table, comparison_table
 from harness.results import storage
 

@@ -30,7 +30,8 @@ log = logging.getLogger("harness")
 class Chart:
     """A chart, drawn by the function `draw(source, folder) -> Figure | None` of a module in harness/report/charts/.
 
-    Of a run the source is its Comparison, of a sweep its SweptRows. None means that there is nothing to show.
+    Of a run the source is its Comparison, of a sweep its SweptRows, of a model its Bars. None means that there is
+    nothing to show.
     """
 
     name: str  # of its files
@@ -59,6 +60,30 @@ class Chart:
         if figure is not None:
             style.save(figure, folder, self.name, formats)
         return figure is not None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of parts that follow one another, in microseconds."""
+
+    name: str
+    text: str  # beside the name
+    ok: bool
+    parts: Sequence[tuple[str, float]]
+
+    @property
+    def us(self) -> float:
+        """Its length."""
+        return sum(us for _, us in self.parts)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What a chart of stacked bars shows: its bars, the first of which gives the parts their colours."""
+
+    title: str
+    subtitle: str
+    bars: Sequence[Bar]
 
 
 RUN = (

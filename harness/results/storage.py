@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +18,6 @@ from typing import Any, TextIO
 from harness import __version__
 from harness.configuration.errors import UsageError
 from harness.configuration.operation import Case
-from harness.results import commit
 from harness.results.measurement import Outcome
 
 SCHEMA_VERSION = 2  # of results.json
@@ -27,6 +27,7 @@ SWEEP = "sweep.json"  # at the top of a sweep's folder, written before its first
 LEFT_BY_A_RUN = (FILE, "worker.log", "traces", "comparison.csv")  # one of them is there after a kill at any instant
 
 Document = dict[str, Any]
+GIT_TIMEOUT_S = 10.0  # of git, as on a network file system
 
 
 def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outcome) -> Document:
@@ -37,7 +38,7 @@ def document(case: Case, config: Mapping[str, Any], command: str, outcome: Outco
         "harness": __version__,
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command,
-        "commit": commit.of_folder(Path.cwd()),
+        "commit": commit(Path.cwd()),
         "case": {
             "op": operation.name,
             "dims": dict(operation.dims),
@@ -160,3 +161,28 @@ def _cell(value: Any) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return value
+
+
+def commit(folder: Path) -> dict[str, Any] | None:
+    """What the repository around a folder is at, as results record it.
+
+    `id`, `time` (of the committer, ISO 8601) and whether tracked files were `changed` since. None outside a
+    repository, before its first commit, and without git.
+    """
+    shown = _git(folder, "show", "--no-patch", "--no-show-signature", "--format=%H %cI", "HEAD")
+    if shown is None:
+        return None
+    identity, _, time = shown.strip().partition(" ")
+    status = _git(folder, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+    return {"id": identity, "time": time, "changed": bool(status)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=GIT_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from harness.report import formatting
-from harness.report.bars import Bar, Bars
 from harness.report.charts import style
 from harness.report.charts.style import Fill
+from harness.report.drawing import Bar, Bars
 
 SLOT = 0.72  # inches of height that a bar takes
 TEXT, STACK = 0.14, 0.42  # inches from a slot's top to what stands in it
