@@ -99,7 +99,7 @@ def test_a_new_operation_takes_nobody_s_place(
     assert not (tmp_path / "conf").exists()
 
 
-@pytest.mark.parametrize("arguments", [["device=cdu"], ["dtype"], ["--config-dir", "nowhere"], ["colour=red"]])
+@pytest.mark.parametrize("arguments", [["device=cdu"], ["dtype"], ["--config-dir=nowhere"], ["colour=red"]])
 def test_the_list_refuses_in_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert listing.main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()

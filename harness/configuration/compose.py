@@ -35,9 +35,9 @@ def composed_run(
     overrides: Sequence[str], folder: Path | None = None, warn: Callable[[str], None] = log.warning
 ) -> tuple[dict[str, Any], Path]:
     """The same, and the folder of a run's results, `hydra.run.dir`."""
-    if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder")
     folders = [] if folder is None else [folder]
+    if missing := _missing(folders):
+        raise missing
     config = _compose(overrides, folders)
     for sentence in shadowed(config.hydra):
         warn(sentence)
@@ -50,10 +50,9 @@ def explained(error: Exception, arguments: Sequence[str]) -> UsageError:
 
     Some of Hydra's messages name none. Then each argument is tried by itself.
     """
-    for folder in config_dirs(arguments):
-        if not folder.is_dir():
-            return UsageError(f"--config-dir={folder}: no such folder")
     folders = config_dirs(arguments)
+    if missing := _missing(folders):
+        return missing
     wrong = as_usage_error(error, arguments, folders)
     given = [argument for argument in arguments if not argument.startswith("-") and Path(argument) not in folders]
     if isinstance(error, UsageError) or any(key_of(argument) in str(wrong) for argument in given):
@@ -95,6 +94,12 @@ def shadowed(hydra: Any) -> list[str]:
                     "it; give yours another name"
                 )
     return sentences
+
+
+def _missing(folders: Sequence[Path]) -> UsageError | None:
+    """What is said of the first folder of configuration that is not there; None if all are."""
+    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    return None if missing is None else UsageError(f"--config-dir={missing}: no such folder")
 
 
 def _compose(overrides: Sequence[str], folders: Sequence[Path]) -> DictConfig:
