@@ -284,12 +284,14 @@ def test_a_reference_may_be_of_nki_library_s_form() -> None:
 # Indices
 
 
-def test_int64_inputs_are_slow_on_neuron_alone() -> None:
-    (line,) = device("neuron", library()).slow_inputs({torch.int64, torch.bfloat16})
-    assert "gather by int64 was measured 76 to 731 times slower" in line
-    assert "op.index_dtype=int32" in line
-    assert device("neuron", library()).slow_inputs({torch.int32, torch.bfloat16}) == []
-    assert device("cpu", library()).slow_inputs({torch.int64}) == []
+def test_int64_is_slow_and_float64_not_kept_on_neuron_alone() -> None:
+    neuron, cpu = device("neuron", library()), device("cpu", library())
+    indices, floats = neuron.dtype_warnings({torch.float64, torch.int64, torch.bfloat16})
+    assert "gather by int64 was measured 76 to 731 times slower" in indices
+    assert "op.index_dtype=int32" in indices
+    assert floats.endswith("measure dtype=float32")
+    assert neuron.dtype_warnings({torch.int32, torch.bfloat16}) == []
+    assert cpu.dtype_warnings({torch.int64, torch.float64}) == []
 
 
 @pytest.mark.slow  # the test above has the line

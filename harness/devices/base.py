@@ -223,8 +223,8 @@ class Device:
         """Default arguments of torch.compile, which a variant can override."""
         return {"backend": "inductor", "dynamic": False}
 
-    def slow_inputs(self, dtypes: Collection[torch.dtype]) -> list[str]:
-        """A line for each dtype of the inputs that is known to be slow on this device, with a faster one."""
+    def dtype_warnings(self, dtypes: Collection[torch.dtype]) -> list[str]:
+        """A line for each dtype of the inputs that the device is slow with, or does not keep, with one to take."""
         return []
 
     def built(self) -> int | None:

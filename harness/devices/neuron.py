@@ -210,15 +210,17 @@ class Neuron(Device):
     def compile_arguments(self) -> dict[str, Any]:
         return {"backend": "neuron", "fullgraph": True, "dynamic": False}
 
-    def slow_inputs(self, dtypes: Collection[torch.dtype]) -> list[str]:
+    def dtype_warnings(self, dtypes: Collection[torch.dtype]) -> list[str]:
         import torch
 
-        if torch.int64 not in dtypes:
-            return []
-        return [
-            "an input is of int64: if it holds indices, their dtype decides on Trainium, where gather by int64 was "
-            "measured 76 to 731 times slower than by int32; make it int32 (op.index_dtype=int32, if op.inputs takes it)"
-        ]
+        lines = {
+            torch.int64: "an input is of int64: if it holds indices, their dtype decides on Trainium, where gather by "
+            "int64 was measured 76 to 731 times slower than by int32; make it int32 (op.index_dtype=int32, if "
+            "op.inputs takes it)",
+            torch.float64: "an input is of float64, which becomes float32 on Trainium, as a third party saw: what is "
+            "compared as float64 is then wrong; measure dtype=float32",
+        }
+        return [line for dtype, line in lines.items() if dtype in dtypes]
 
     def built(self) -> int | None:
         return neuron_compiles.built(self._runtime)

@@ -65,7 +65,7 @@ class Checking:
                 with self._turns.key(variant.key):
                     declarations.check_signature(variant, self._data.inputs(self._case.seed))
                 self._turns.put_back(name)  # its module was imported
-        self._send(Warnings(self._device.slow_inputs(dtypes(self._data.inputs(self._case.seed)))))
+        self._send(Warnings(self._device.dtype_warnings(dtypes(self._data.inputs(self._case.seed)))))
         with self._turns.key("op.work"):
             self._work = declared_work(self._operation, getattr(torch, self._case.dtype), self._case.mode)
         self._send(messages.Work(None if self._work is None else dict(self._work)))
