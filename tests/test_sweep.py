@@ -290,6 +290,10 @@ def test_a_folder_of_something_else_is_refused(swept: Ran, tmp_path: Path) -> No
     for folder in (tmp_path, tmp_path / "nothing", swept.cwd / swept.folder / "000-softmax-rows_4"):
         with pytest.raises(UsageError, match=r"sweep\.json"):
             collect(folder)
+    copied = shutil.copy(swept.cwd / swept.folder / "000-softmax-rows_4" / "results.json", tmp_path / "kept.json")
+    ran = in_process(str(copied), cwd=tmp_path, module="harness.report")
+    assert ran.status == 2
+    assert f"{copied}: is a file; expected the folder" in ran.error
 
 
 @pytest.mark.slow

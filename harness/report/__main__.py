@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.configuration.command_line import Parser, exit_status
+from harness.configuration.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.results.comparison import Comparison
@@ -30,11 +31,16 @@ def main() -> int:
 
 
 def remake(folder: Path) -> int:
-    """Rewrites every derived file below a folder, a sweep's cases first, and shows a run's tables."""
+    """Rewrites every derived file below a folder, a sweep's cases first, and shows a run's tables.
+
+    Raises UsageError if it is a file, as a copy of results.json is, beside which nothing is made.
+    """
     from harness.report import run_report
     from harness.report.sweep_report import collect
     from harness.results import storage, sweeps
 
+    if folder.is_file():
+        raise UsageError(f"{folder}: is a file; expected the folder of a run or of a sweep, outputs/DATE/TIME")
     if not (folder / storage.SWEEP).is_file():
         run_report.show(folder, one(folder))
     else:

@@ -165,7 +165,7 @@ function drawing(group, series, measure, width) {
   const dates = Math.min(count, Math.max(Math.floor((width - LEFT) / 110), 2));
   for (let i = 0; i < dates; i++) {
     const place = dates > 1 ? Math.round(i * (count - 1) / (dates - 1)) : 0;
-    shape(picture, "text", {x: x(place), y: HEIGHT - 5, "text-anchor": i ? i === dates - 1 ? "end" : "middle" : "start"}, date(group.times[place]));
+    shape(picture, "text", {x: x(place), y: HEIGHT - 5, "text-anchor": dates === 1 || (i && i < dates - 1) ? "middle" : i ? "end" : "start"}, date(group.times[place]));
   }
   for (const [place] of group.versions)
     shape(picture, "line", {class: "version", x1: x(place - 0.5), x2: x(place - 0.5), y1: TOP, y2: HEIGHT - BOTTOM});
