@@ -59,14 +59,6 @@ def mismatch() -> list[Finding]:
     ]
 
 
-def _release(package: str) -> tuple[int, ...] | None:
-    try:
-        numbers = re.match(r"(\d+)\.(\d+)", importlib.metadata.version(package))
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    return (int(numbers[1]), int(numbers[2])) if numbers else None
-
-
 def known_modes(known: Any, names: list[str]) -> tuple[list[Any], list[str]]:
     """The members of ProfileMode that there are, and a note on each that there is not."""
     there = [getattr(known, name) for name in names if hasattr(known, name)]
@@ -90,6 +82,14 @@ def accepted(make: Any, arguments: dict[str, Any]) -> tuple[Any, list[str]]:
                 raise
             dropped += unknown
             arguments = {name: value for name, value in arguments.items() if name not in unknown}
+
+
+def _release(package: str) -> tuple[int, ...] | None:
+    try:
+        numbers = re.match(r"(\d+)\.(\d+)", importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return (int(numbers[1]), int(numbers[2])) if numbers else None
 
 
 def _refused(message: str, names: list[str]) -> list[str]:

@@ -203,6 +203,27 @@ def timeline(calls: Calls) -> Timeline | None:
     )
 
 
+def eager_operators(calls: Calls) -> list[str]:
+    """Names of the operators that launched work within a compiled region which launched none itself, in order.
+
+    So it is seen that a compiled graph ran eagerly: on a device whose graphs are one execution, nothing else tells.
+    """
+    launching: dict[int, list[str]] = defaultdict(list)  # by the position of the region
+    open_: dict[Any, list[tuple[Event, int]]] = defaultdict(list)  # regions by thread, with their positions
+    for position, event in enumerate(calls.host):
+        if event.kind != trace.OPERATOR:
+            continue
+        regions = open_[event.lane]
+        while regions and regions[-1][0].end <= event.start:
+            regions.pop()
+        if event.name.startswith((COMPILED_REGION, COMPILED_FUNCTION)):
+            regions.append((event, position))
+        elif regions and calls.launched.get(event.id):
+            launching[regions[-1][1]].append(event.name)
+    eager = [names for position, names in launching.items() if not calls.launched.get(calls.host[position].id)]
+    return list(dict.fromkeys(name for names in eager for name in names))
+
+
 def wait_ns(executions: Sequence[Event], schedules: Mapping[int, Sequence[int]]) -> int:
     """How long a device stood idle between executions, ordered by start, before it was given the next of them.
 
@@ -257,24 +278,3 @@ def busy_ns(events: Sequence[Event]) -> int:
 
 def _mean_us(windows: Sequence[Event]) -> float:
     return sum(window.duration for window in windows) / len(windows) / 1e3
-
-
-def eager_operators(calls: Calls) -> list[str]:
-    """Names of the operators that launched work within a compiled region which launched none itself, in order.
-
-    So it is seen that a compiled graph ran eagerly: on a device whose graphs are one execution, nothing else tells.
-    """
-    launching: dict[int, list[str]] = defaultdict(list)  # by the position of the region
-    open_: dict[Any, list[tuple[Event, int]]] = defaultdict(list)  # regions by thread, with their positions
-    for position, event in enumerate(calls.host):
-        if event.kind != trace.OPERATOR:
-            continue
-        regions = open_[event.lane]
-        while regions and regions[-1][0].end <= event.start:
-            regions.pop()
-        if event.name.startswith((COMPILED_REGION, COMPILED_FUNCTION)):
-            regions.append((event, position))
-        elif regions and calls.launched.get(event.id):
-            launching[regions[-1][1]].append(event.name)
-    eager = [names for position, names in launching.items() if not calls.launched.get(calls.host[position].id)]
-    return list(dict.fromkeys(name for names in eager for name in names))

@@ -104,18 +104,6 @@ def own_memory() -> int:
     return int(psutil.Process().memory_full_info().uss)
 
 
-def _cores() -> set[int]:
-    return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-
-
-def _frequency() -> float | None:
-    try:
-        current = psutil.cpu_freq()
-    except (OSError, RuntimeError, NotImplementedError):
-        return None
-    return float(current.current) if current and current.current else None
-
-
 class RunDelay:
     """The time that this process's threads spent ready to run but waiting for a core, from its creation on.
 
@@ -175,6 +163,18 @@ def yardstick() -> float:
             _nothing()
         fastest = min(fastest, perf_counter() - start)
     return fastest
+
+
+def _cores() -> set[int]:
+    return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def _frequency() -> float | None:
+    try:
+        current = psutil.cpu_freq()
+    except (OSError, RuntimeError, NotImplementedError):
+        return None
+    return float(current.current) if current and current.current else None
 
 
 def _nothing() -> None:

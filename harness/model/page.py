@@ -18,19 +18,6 @@ FILE = "report.html"
 REST = "(difference)"  # of a step, between its parts and what was measured
 
 
-def bars(analysis: Analysis) -> Bars:
-    """The step as it is, and as it was measured with each replacement; as it was recorded if nothing was measured."""
-    step = analysis.recording.step
-    shares = {row.group: row.share for row in analysis.spots.rows}
-    latency = analysis.ways[0].comparison.baseline.latency if analysis.ways else None
-    whole = step.host_us if latency is None else latency.value * 1e6
-    clock = "as the profiler saw it" if latency is None else "without a profiler"
-    first = Bar("as it is", "", True, [(name, share * whole) for name, share in shares.items()])
-    rest = [] if latency is None else list(_after(analysis, first))
-    how = f"a step, {clock}, cut by the shares of its groups"
-    return Bars(f"{step.model} · {step.dtype}", how, [first, *rest])
-
-
 def _after(analysis: Analysis, before: Bar) -> Iterator[Bar]:
     """A bar for each replacement that was timed; what its groups save alone is taken from their parts."""
     for decision in analysis.decisions:
@@ -56,6 +43,19 @@ def write(analysis: Analysis) -> None:
     drawn = drawing.draw(folder, drawing.MODEL, charts, bars(analysis))
     with storage.atomic(folder / FILE) as file:
         file.write(_content(analysis, [page.Picture.of(chart, folder) for chart in drawn]))
+
+
+def bars(analysis: Analysis) -> Bars:
+    """The step as it is, and as it was measured with each replacement; as it was recorded if nothing was measured."""
+    step = analysis.recording.step
+    shares = {row.group: row.share for row in analysis.spots.rows}
+    latency = analysis.ways[0].comparison.baseline.latency if analysis.ways else None
+    whole = step.host_us if latency is None else latency.value * 1e6
+    clock = "as the profiler saw it" if latency is None else "without a profiler"
+    first = Bar("as it is", "", True, [(name, share * whole) for name, share in shares.items()])
+    rest = [] if latency is None else list(_after(analysis, first))
+    how = f"a step, {clock}, cut by the shares of its groups"
+    return Bars(f"{step.model} · {step.dtype}", how, [first, *rest])
 
 
 def _content(analysis: Analysis, pictures: list[page.Picture]) -> str:

@@ -157,12 +157,6 @@ def strict(value: Any) -> Any:
     return value
 
 
-def _cell(value: Any) -> Any:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return ""
-    return value
-
-
 def commit(folder: Path) -> dict[str, Any] | None:
     """What the repository around a folder is at, as results record it.
 
@@ -175,6 +169,12 @@ def commit(folder: Path) -> dict[str, Any] | None:
     identity, _, time = shown.strip().partition(" ")
     status = _git(folder, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
     return {"id": identity, "time": time, "changed": bool(status)}
+
+
+def _cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return value
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

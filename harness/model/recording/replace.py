@@ -64,6 +64,25 @@ def targets(model: nn.Module, replacement: Mapping[str, Any]) -> list[str]:
     return [path for path in found if not any(path.startswith(f"{outer}.") for outer in found if outer)]
 
 
+def first_difference(model: nn.Module, replacement: Mapping[str, Any], inputs: Inputs) -> str | None:
+    """The path of the first replaced module, in the order of calls, that returns something else than before.
+
+    None if none does, or if that cannot be found out: it raises, or a copy in float64 does not fit into memory.
+    """
+    if exact_bytes(model) > memory.free_bytes():
+        return None
+    try:
+        paths = targets(model, replacement)
+        before = _outputs(exact(model, torch.float64), paths, inputs)
+        after = _outputs(replaced(exact(model, torch.float64), [replacement]), paths, inputs)
+    except Exception:  # it may raise anything, and is measured all the same
+        return None
+    for (path, left), (_, right) in zip(before, after, strict=False):
+        if not same(left, right):
+            return path or "the model itself"
+    return None
+
+
 def _put(model: nn.Module, path: str, new: nn.Module) -> None:
     parent, _, name = path.rpartition(".")
     owner = model.get_submodule(parent)
@@ -181,25 +200,6 @@ def _constructor(old: nn.Module, kind: type[nn.Module], where: str) -> dict[str,
             "let it take the module that it replaces, as `module`"
         )
     return given
-
-
-def first_difference(model: nn.Module, replacement: Mapping[str, Any], inputs: Inputs) -> str | None:
-    """The path of the first replaced module, in the order of calls, that returns something else than before.
-
-    None if none does, or if that cannot be found out: it raises, or a copy in float64 does not fit into memory.
-    """
-    if exact_bytes(model) > memory.free_bytes():
-        return None
-    try:
-        paths = targets(model, replacement)
-        before = _outputs(exact(model, torch.float64), paths, inputs)
-        after = _outputs(replaced(exact(model, torch.float64), [replacement]), paths, inputs)
-    except Exception:  # it may raise anything, and is measured all the same
-        return None
-    for (path, left), (_, right) in zip(before, after, strict=False):
-        if not same(left, right):
-            return path or "the model itself"
-    return None
 
 
 def _outputs(model: nn.Module, paths: Sequence[str], inputs: Inputs) -> list[tuple[str, Any]]:
