@@ -64,11 +64,14 @@ def main() -> int:
         status = 1
     except KeyboardInterrupt:
         status = 130
-    return end(status)
+    return end(status, begun=bool(statuses))
 
 
-def end(status: int) -> int:
-    """Closes a sweep and returns the exit status, which for a sweep also depends on the results of its cases."""
+def end(status: int, begun: bool) -> int:
+    """Closes a sweep and returns the exit status, which for a sweep also depends on the results of its cases.
+
+    `begun` says whether a case was measured in this process.
+    """
     if not sweeping():
         if status == 130:
             print("interrupted", file=sys.stderr)
@@ -78,7 +81,7 @@ def end(status: int) -> int:
 
     folder = Path(HydraConfig.get().sweep.dir)
     if not (folder / storage.SWEEP).exists():
-        if status == 0:
+        if begun or status == 0:
             print(f"error: {folder}: was removed while the sweep ran", file=sys.stderr)
         return max(status, 1)
     try:
