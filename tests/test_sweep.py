@@ -133,7 +133,7 @@ def test_a_folder_takes_either_a_run_or_a_sweep(tmp_path: Path) -> None:
 @pytest.mark.slow  # which nothing else of the program does
 def test_a_folder_that_is_removed_meanwhile_is_told(tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text("import shutil\nshutil.rmtree('outputs')\n\n\ndef f(x, weight): ...\n")
-    ran = in_process("-m", "op.dims.rows=4", "+op.variants.gone.fn=gone.f", *TWO[:1], *QUICK, cwd=tmp_path)
+    ran = run("-m", "op.dims.rows=4", "+op.variants.gone.fn=gone.f", *TWO[:1], *QUICK, cwd=tmp_path)
     assert ran.status == 1
     assert "Traceback" not in ran.err
     assert "error: outputs" in ran.err
