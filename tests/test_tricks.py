@@ -28,11 +28,13 @@ HARMING = {
 }  # fmt: skip
 # The baseline is slowed, and nobody is accused: once it shares no process with them, it no longer is
 SLOWING = {"baseline_inputs_strided", "environment_kernel_unlisted"}
+STARVING = {"cache_starves_itself"}  # it cannot be tried on contents that it has not seen: nothing tells against it
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
-FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items()) if name not in HARMING | SLOWING}
+APART = HARMING | SLOWING | STARVING  # measured one by one
+FIRST = {kind.partition(",")[0]: name for name, kind in reversed(TRICKS.items()) if name not in APART}
 QUICKLY = sorted(FIRST.values())[::6]  # one of every sixth kind
-LATER = sorted(set(TRICKS) - set(QUICKLY) - HARMING - SLOWING)
+LATER = sorted(set(TRICKS) - set(QUICKLY) - APART)
 BUILT = ["cpp_operator"]  # takes half a minute to build
 HONEST_QUICKLY = sorted(set(HONEST).difference(BUILT))[::5]
 HONEST_LATER = sorted(set(HONEST).difference(BUILT, HONEST_QUICKLY))
@@ -108,6 +110,19 @@ def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None
     (again,) = [line for line in verdict["warnings"] if line.startswith(f"measured again, with {name}")]
     assert found in again
     assert verdict["verdict"] != "faster" and verdict["speedup"] < 1.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(STARVING))
+def test_what_cannot_be_tried_is_not_valid(tmp_path: Path, name: str) -> None:
+    ran = in_process(
+        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:3], "op.dims.rows=512",
+        "op.dims.hidden=1024", *QUICK, cwd=tmp_path, module="harness.judge",
+    )  # fmt: skip
+    verdict = json.loads(ran.out)
+    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)
+    assert (ran.status, verdict["valid"], verdict["verdict"]) == (1, False, None)
+    assert re.search(found, json.dumps([verdict["notes"], verdict["findings"]]))
 
 
 @pytest.mark.parametrize("name", [*HONEST_QUICKLY, *slow([*HONEST_LATER, *BUILT])])

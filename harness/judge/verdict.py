@@ -31,7 +31,8 @@ def of_variant(comparison: Comparison, name: str) -> dict[str, Any]:
     measurement = entry.measurement
     findings = [asdict(found) for found in measurement.findings]
     replaced = any(found.kind == kinds.REPLACEMENT for found in measurement.findings)
-    valid = row["status"] == OK and measurement.comparable and not measurement.no_op and not replaced
+    known = measurement.comparable and measurement.fresh is not False
+    valid = row["status"] == OK and known and not measurement.no_op and not replaced
     verdict = _verdict(name, row if valid else None, findings, valid)
     verdict["status"] = WRONG if replaced and row["status"] == OK else row["status"]
     verdict["max_error"] = _plain(row["max_error"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, islice, starmap
 from os import urandom  # bound here, as the clock is
 from time import perf_counter  # bound here: a variant may replace the module's
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.execution.processes.messages import Explained, Send, Status, Warnings
+from harness.execution.processes.messages import Explained, Send, Status, Tried
 from harness.execution.task import Task
 from harness.execution.worker.checking import Checking
 from harness.execution.worker.turns import LATENCY, Turns
@@ -34,10 +35,8 @@ MOST = 4 * fresh.TRIES  # of these and the others: contents stay in memory
 LIMIT_CALLS = 40  # and so many of its calls, that slow ones have a few tries as well
 
 
-STARVED = (
-    "whether variants take longer on contents that they have not seen is not known: the process waited for a core "
-    "whenever the baseline was tried; end other programs, or try latency.wait=60"
-)
+class StarvedError(Exception):
+    """Too many tries had to wait for a core."""
 
 
 class FreshContents:
@@ -76,18 +75,25 @@ class FreshContents:
             first = subject.name == self._task.case.baseline.name
             tries = self._tries(subject, block, fresh.calls(size), first)
             if first:  # its caches explain the others'
-                seen = list(islice(tries, EXPLAINING))
+                seen: list[Slowdown] = []
+                with suppress(StarvedError):
+                    seen += islice(tries, EXPLAINING)
                 known = bool(seen)
                 if known:
                     explained = fresh.typical(seen)
                     self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
-                else:
-                    self._send(Warnings([STARVED]))
                 continue
             if not known:
-                next(tries, None)  # whose outputs are compared
+                with suppress(StarvedError):
+                    next(tries, None)  # whose outputs are compared
+                self._send(Tried(subject.name, known=False))
                 continue
-            persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
+            try:
+                persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
+            except StarvedError:
+                self._send(Tried(subject.name, known=False))
+                continue
+            self._send(Tried(subject.name, known=True))
             if persistent is not None:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent), CACHE))
 
@@ -96,12 +102,13 @@ class FreshContents:
 
         They are in place only when its calls before them have ended: whoever found them could compute ahead.
         Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
+        Raises StarvedError where these are the reason that there are no more.
         """
         call = subject.timed()
         since, call_s, limit_s = perf_counter(), block.call_s, LIMIT_S
         for number in range(MOST):
             if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
-                return
+                break
             compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
             kept: list[Any] | None = [] if compared else None
             seeds = seal(torch.tensor(self._seeds(calls, compared)))
@@ -134,6 +141,8 @@ class FreshContents:
                 yield seen
             else:
                 limit_s = STARVED_S
+        if limit_s == STARVED_S:
+            raise StarvedError
 
     def _seeds(self, calls: int, compared: bool) -> list[int]:
         """Seeds that nobody knows; somewhere among them, where outputs are compared, that of common contents."""
