@@ -14,6 +14,7 @@ from harness.execution.processes.messages import Finish, Measure, Message, Warni
 from harness.execution.task import Task
 from harness.results.measurement import Measurement
 
+HEAVY = ("attention", "mlp", "swiglu", "transformer_block")  # operations that take the longest
 # Timed for a moment: for tests that look at correctness
 SHORT = (
     "latency.processes=1", "latency.max_processes=1", "latency.seconds=0.001", "profile.active=1", "worker.threads=1",

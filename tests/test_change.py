@@ -58,7 +58,7 @@ def test_a_minimum_is_compared_over_equal_numbers(
             run(rng, old, old_rounds, first_is_fast=first_is_fast),
             run(rng, new, new_rounds, slower=1.1, first_is_fast=first_is_fast),
         )
-        for _ in range(400)
+        for _ in range(200)
     ]
     assert np.median(found) == pytest.approx(1.1, rel=0.01)
 

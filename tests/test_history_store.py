@@ -18,7 +18,7 @@ from test_history import latencies, say
 from harness.history import kept, sources, table
 from harness.history.kept import Kept
 from harness.history.record import read
-from harness.history.store import Store
+from harness.history.store import PAGE, Store
 
 
 def text(day: int, fused: float = 1.0) -> str:
@@ -203,8 +203,7 @@ def test_a_store_that_cannot_be_used_is_made_again_or_told(tmp_path: Path) -> No
     store = tmp_path / "store.sqlite"
     assert "12 files read" in say(folder, cwd=tmp_path).out
     whole = store.read_bytes()
-    page = 4096  # of SQLite
-    for damaged in (b"no database", *(whole[: count * page] for count in range(1, len(whole) // page))):
+    for damaged in (b"no database", *(whole[: count * PAGE] for count in range(1, len(whole) // PAGE))):
         store.write_bytes(damaged)
         ran = say(folder, "--out", "out", cwd=tmp_path)
         assert ran.status == 0 and ran.out.startswith("12 runs of 1 case") and not ran.err

@@ -133,6 +133,15 @@ def test_inputs_in_lists_tuples_and_dicts(mode: str, dtype: str) -> None:
         wrong(made, drop, "changes its inputs in place (input 0)")
 
 
+def test_outputs_in_dicts_go_by_their_keys_at_any_depth() -> None:
+    made = case(several(8, 8), lambda a, b, c: ({"sum": {"ab": a + b, "bc": b + c}}, a), "float32")
+    right(made, lambda a, b, c: [{"sum": {"bc": b + c, "ab": a + b}}, a])
+    wrong(made, lambda a, b, c: ({"sum": {"ab": b + c, "bc": a + b}}, a), "differs")
+    told = "outputs by 0.sum.ab, 0.sum.cb, where the reference has 0.sum.ab, 0.sum.bc"
+    wrong(made, lambda a, b, c: ({"sum": {"ab": a + b, "cb": b + c}}, a), told)
+    wrong(made, lambda a, b, c: ({"sum": [a + b, b + c]}, a), "outputs by 0.sum, where")
+
+
 # Sparse tensors
 
 

@@ -17,7 +17,7 @@ import neuroncore
 import pytest
 from cli import QUICK, ROOT, in_process
 from conftest import Shared
-from measuring import SHORT, measured
+from measuring import HEAVY, SHORT, measured
 
 from harness.configuration import compose
 from harness.configuration.folders import options
@@ -29,7 +29,6 @@ COMPILED = "bfloat16"  # one dtype is enough to see that a graph is captured in 
 # The other dtypes in the mode that checks the outputs and every gradient
 WAYS = [(mode, COMPILED) for mode in MODES] + [("forward_backward", dtype) for dtype in DTYPES if dtype != COMPILED]
 SHORTLY = ("forward_backward", COMPILED)
-HEAVY = ("attention", "mlp", "swiglu", "transformer_block")
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from in_process import say
-from measuring import SHORT, measured
+from measuring import HEAVY, SHORT, measured
 from without_constants import LEFT_OUT
 
 from harness.configuration import compose
@@ -55,7 +55,7 @@ def test_every_operation_is_there() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("op", [pytest.param(op, marks=[pytest.mark.slow] if op in HEAVY else []) for op in OPS])
 def test_what_leaves_a_constant_out_is_wrong(op: str, dtype: str) -> None:
     rows = checked(op, LEFT_OUT[op], f"dtype={dtype}", *small(op))
     assert rows.pop("naive").status == "ok"

@@ -64,11 +64,6 @@ def unmatched(outputs: Outputs, labels: Sequence[Label], wanted: Outputs, wanted
     return sentences
 
 
-def keys(outputs: Any) -> tuple[str, ...]:
-    """The names under which a function returns its outputs, if it returns a dict."""
-    return tuple(sorted(map(str, outputs))) if isinstance(outputs, dict) else ()
-
-
 def few(names: Sequence[Any]) -> str:
     """The first of the names, and how many more there are."""
     shown = ", ".join(map(str, names[:SHOWN]))

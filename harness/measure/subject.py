@@ -14,9 +14,9 @@ import torch
 from harness.configuration.operation import SEEDS, Inputs
 from harness.measure import torch_private
 from harness.measure.modules import State
-from harness.measure.outputs import BUFFER, INPUT, OUTPUT, PARAMETER, Label, Outputs, keys
+from harness.measure.outputs import BUFFER, INPUT, OUTPUT, PARAMETER, Label, Outputs
 from harness.measure.tensors import addresses, hide, odd, overwrite, own, same
-from harness.measure.trees import Field, Path, dotted, flatten, getter, same_form, tree_map, walk
+from harness.measure.trees import Field, Path, dotted, flatten, getter, keys, same_form, tree_map, walk
 
 
 class Subject:
@@ -49,7 +49,7 @@ class Subject:
         self._parameters = {} if state is None or mode == "forward" else state.parameters
         self._hold(inputs)
         self._device = self._tensors[0].device if self._tensors else None
-        self.keys: tuple[str, ...] = ()  # of the outputs of its last call, if they are a dict
+        self.keys: tuple[str, ...] = ()  # of the dicts in the outputs of its last call
         self.labels: tuple[Label, ...] = ()  # of the values that its last call gave
         self._output_labels: tuple[Label, ...] = ()
         self._value_labels: tuple[Label, ...] = ()

@@ -45,6 +45,19 @@ def dotted(path: Path) -> str:
     return ".".join(map(str, path))
 
 
+def keys(tree: Any, path: Path = ()) -> tuple[str, ...]:
+    """The keys of the dicts in a tree, dotted where they are nested; empty if there is no dict."""
+    if isinstance(tree, dict):
+        named = ((*path, key) for key in sorted(tree, key=str))
+        return tuple(name for inner in named for name in keys(tree[inner[-1]], inner) or (dotted(inner),))
+    if isinstance(tree, (tuple, list)):
+        return tuple(name for position, inner in enumerate(tree) for name in keys(inner, (*path, position)))
+    if _is_dataclass(tree):
+        names = (field.name for field in dataclasses.fields(tree))
+        return tuple(found for name in names for found in keys(getattr(tree, name), (*path, name)))
+    return ()
+
+
 def getter(path: Path) -> Callable[[Any], Any]:
     """A function that takes the value at a path out of a tree."""
     if len(path) == 1:
