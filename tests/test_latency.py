@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli import ROOT, run
+from cli import ROOT, Ran, run
 
 from harness.configuration.operation import MODES
 from harness.configuration.settings import ProfileSettings
@@ -157,10 +157,8 @@ def test_the_garbage_collector_is_off_while_timing_and_as_before_afterwards() ->
     assert gc.isenabled()
 
 
-@pytest.fixture(scope="module")
-def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Variants that take 0.3 s, each of whose calls is counted, in the default number of processes."""
-    cwd = tmp_path_factory.mktemp("slow")
+def measure_slowly(cwd: Path, *overrides: str) -> Ran:
+    """A run of variants that take 0.3 s, each of whose calls is counted."""
     (cwd / "slow.py").write_text(
         "import time, torch\n"
         "def naive(x, weight):\n"
@@ -171,25 +169,40 @@ def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )
     variants = ("variants=[naive,same]", "op.variants.naive.fn=slow.naive", "+op.variants.same.fn=slow.naive")
     alone = ("op.probes=null", "op.vary=[]")  # further inputs are further calls
-    ran = run("device=cpu", *variants, *alone, "latency.seconds=0.5", "latency.wait=0", cwd=cwd)
+    ran = run("device=cpu", *variants, *alone, "latency.seconds=0.5", "latency.wait=0", *overrides, cwd=cwd)
     assert ran.status == 0, ran.err
     return ran
 
 
+@pytest.fixture(scope="module")
+def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """In the default number of processes."""
+    return measure_slowly(tmp_path_factory.mktemp("slow"))
+
+
+def processes(ran: Ran) -> set[int]:
+    """Those that took samples."""
+    return {process for _, process, *_ in ran.results["samples"]["rows"]}
+
+
 @pytest.mark.slow
-def test_slow_variants_are_called_no_more_often_than_needed(slow_calls: Any) -> None:
+def test_slow_variants_are_called_no_more_often_than_needed(slow_calls: Ran) -> None:
     """Three processes; in each, a first call and one that counts, of two variants, and one of the control.
 
     The second and the third do not know yet how long a call takes, and try one of each.
     Besides, the first process calls each once more to check it, once to see its memory, three times under the
     profiler, once on other inputs, and once to count its FLOPs.
     """
-    samples = slow_calls.results["samples"]["rows"]
-    assert {process for _, process, *_ in samples} == {0, 1, 2}
+    assert processes(slow_calls) == {0, 1, 2}
     assert (slow_calls.cwd / "calls").stat().st_size <= 3 * (2 * 2 + 1) + 2 * 3 + 2 * (1 + 1 + 3 + 1 + 1)
 
 
 @pytest.mark.slow
-def test_slow_variants_are_a_warning(slow_calls: Any) -> None:
+def test_slow_variants_have_no_more_processes_than_are_asked_for(tmp_path: Path) -> None:
+    assert processes(measure_slowly(tmp_path, "latency.processes=1", "latency.max_processes=1")) == {0}
+
+
+@pytest.mark.slow
+def test_slow_variants_are_a_warning(slow_calls: Ran) -> None:
     assert re.search(r"one call of \w+ takes 0\.\d+ s: 3 processes of 1 round were measured", slow_calls.err)
     assert re.search(r"recorded \d calls? in place of profile.active=10: one call takes 0\.\d+ s", slow_calls.err)

@@ -117,7 +117,7 @@ class Sampling:
         """Starts the processes that are wanted besides those that are there, as far as memory has room for them."""
         pool = self._pool
         latency = self._settings.latency
-        minimum = SLOW_PROCESSES if self.seen.slow is not None else latency.processes
+        minimum = min(latency.processes, SLOW_PROCESSES) if self.seen.slow is not None else latency.processes
         wanted = minimum - pool.total if pool.total < minimum else min(cores() or 1, latency.max_processes - pool.total)
         if wanted < 1:
             return
