@@ -30,9 +30,10 @@ ROOT = Path(__file__).parent.parent
 
 # Peaks so high that no variant comes near, and none are measured
 PEAKS = ("roofline.flops_per_s=1e15", "roofline.bytes_per_s=1e15")
-# One short process in place of several: for tests that look at anything but statistics. QUICK draws no chart.
+# One short process in place of several: for tests that look at anything but statistics. QUICK draws no chart, and is on
+# one thread: those of two tests at a time would wait for each other's.
 SHORT = ("latency.processes=1", "latency.max_processes=1", "latency.seconds=0.05", "latency.wait=0")
-QUICK = (*SHORT, *PEAKS, "report.charts=[]")
+QUICK = (*SHORT, *PEAKS, "report.charts=[]", "worker.threads=1")
 # The same for `compare`, on one thread
 BRIEF = ("device=cpu", "worker.threads=1", "lock=none", *SHORT[:2], "latency.seconds=0.01", "report.charts=[]")
 

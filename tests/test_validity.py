@@ -110,7 +110,7 @@ def test_many_operators_are_bounded_with_a_warning(ran: Ran) -> None:
 
 
 def test_global_state_does_not_leak_and_is_reported(ran: Ran) -> None:
-    """It sets another default dtype and one thread in each of its calls; the others keep theirs."""
+    """It sets another default dtype and number of threads in each of its calls; the others keep theirs."""
     measurement = next(row for row in ran.results["measurements"] if row["variant"] == "changes_global_state")
     assert any("number of threads" in note and "default dtype" in note for note in measurement["notes"])
     noted = [row["variant"] for row in ran.results["measurements"] if any("changes" in n for n in row["notes"])]

@@ -9,7 +9,7 @@ import os
 
 import torch
 
-FOUND = "changes LD_PRELOAD"
+FOUND = "changes of LD_PRELOAD"
 
 
 def rms(x, weight):

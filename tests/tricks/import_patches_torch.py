@@ -9,7 +9,7 @@ import time
 
 import torch
 
-FOUND = "changes torch.rms_norm"
+FOUND = "changes of torch.rms_norm"
 
 
 def rms(x, weight):
