@@ -114,15 +114,17 @@ def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(STARVING))
-def test_what_cannot_be_tried_is_not_valid(tmp_path: Path, name: str) -> None:
+def test_what_cannot_be_tried_is_told(tmp_path: Path, name: str) -> None:
+    """And not valid, unless others use the cores: the machine is at fault then."""
     ran = in_process(
         str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:3], "op.dims.rows=512",
         "op.dims.hidden=1024", *QUICK, cwd=tmp_path, module="harness.judge",
     )  # fmt: skip
     verdict = json.loads(ran.out)
     (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)
-    assert (ran.status, verdict["valid"], verdict["verdict"]) == (1, False, None)
-    assert re.search(found, json.dumps([verdict["notes"], verdict["findings"]]))
+    told = verdict["warnings"] if verdict["valid"] else [*verdict["notes"], *map(str, verdict["findings"])]
+    assert re.search(found, "; ".join(told))
+    assert verdict["verdict"] != "faster"
 
 
 @pytest.mark.parametrize("name", [*HONEST_QUICKLY, *slow([*HONEST_LATER, *BUILT])])

@@ -18,7 +18,7 @@ from harness.results.measurement import DEGRADED, FAILED, OK, Outcome
 
 UNTRIED = (
     "whether it takes longer on contents that it has not seen is not known, since it waited for a core whenever it was "
-    "tried on such; end other programs, or try latency.wait=60"
+    "tried on such, although other programs left some; let it start fewer threads, or try worker.threads=1"
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import combinations, islice, starmap
 from os import urandom  # bound here, as the clock is
 from time import perf_counter  # bound here: a variant may replace the module's
@@ -11,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.execution.processes.messages import Explained, Send, Status, Tried
+from harness.execution.processes.messages import Explained, Send, Status, Tried, Warnings
 from harness.execution.task import Task
 from harness.execution.worker.checking import Checking
 from harness.execution.worker.turns import LATENCY, Turns
@@ -20,6 +19,7 @@ from harness.measure.checks.case_data import CaseData
 from harness.measure.checks.fresh import Slowdown
 from harness.measure.checks.validity import ALIASED, Given
 from harness.measure.garbage import no_garbage_collection
+from harness.measure.interference import Interference
 from harness.measure.kinds import ALIASING, CACHE
 from harness.measure.latency import SLOW_S, Block, Sampler
 from harness.measure.outputs import OUTPUT, Label
@@ -35,8 +35,18 @@ MOST = 4 * fresh.TRIES  # of these and the others: contents stay in memory
 LIMIT_CALLS = 40  # and so many of its calls, that slow ones have a few tries as well
 
 
+UNKNOWN = (
+    "whether {} takes longer on contents that it has not seen is not known: whenever it was tried on such, it waited "
+    "for a core that other programs used; end them, or try latency.wait=60"
+)
+
+
 class StarvedError(Exception):
-    """Too many tries had to wait for a core."""
+    """Too many tries had to wait for a core; `busy` says whether other programs used the cores, or its own threads."""
+
+    def __init__(self, busy: bool):
+        super().__init__()
+        self.busy = busy
 
 
 class FreshContents:
@@ -67,31 +77,30 @@ class FreshContents:
         size = _size(self._data, self._task.case.seed)
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
-        explained, known = Slowdown(*explained_s or (0.0, 0.0, 0.0)), True
+        explained = Slowdown(*explained_s or (0.0, 0.0, 0.0))
+        starved: StarvedError | None = None  # the baseline was
         for subject in subjects:
             block = self._sampler.warm_block(subject.name)
             if block is None or block.call_s >= SLOW_S:
                 continue
             first = subject.name == self._task.case.baseline.name
             tries = self._tries(subject, block, fresh.calls(size), first)
-            if first:  # its caches explain the others'
-                seen: list[Slowdown] = []
-                with suppress(StarvedError):
-                    seen += islice(tries, EXPLAINING)
-                known = bool(seen)
-                if known:
-                    explained = fresh.typical(seen)
-                    self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
-                continue
-            if not known:
-                with suppress(StarvedError):
-                    next(tries, None)  # whose outputs are compared
-                self._send(Tried(subject.name, known=False))
-                continue
             try:
+                if first:  # its caches explain the others'
+                    explained = _explained(islice(tries, EXPLAINING))
+                    self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
+                    continue
+                if starved is not None:
+                    next(tries, None)  # whose outputs are compared
+                    raise starved
                 persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
-            except StarvedError:
-                self._send(Tried(subject.name, known=False))
+            except StarvedError as error:
+                if first:
+                    starved = error
+                elif error.busy:
+                    self._send(Warnings([UNKNOWN.format(subject.name)]))
+                else:
+                    self._send(Tried(subject.name, known=False))
                 continue
             self._send(Tried(subject.name, known=True))
             if persistent is not None:
@@ -106,43 +115,45 @@ class FreshContents:
         """
         call = subject.timed()
         since, call_s, limit_s = perf_counter(), block.call_s, LIMIT_S
-        for number in range(MOST):
-            if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
-                break
-            compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
-            kept: list[Any] | None = [] if compared else None
-            seeds = seal(torch.tensor(self._seeds(calls, compared)))
-            others = [subject.on(self._data.inputs(seed), seed) for seed in unseal(seeds).tolist()]
-            self._data.forget_inputs(unseal(seeds).tolist())
-            unseen = [other.timed() for other in others]
-            hidden = [other.hide() for other in others]
-            buffers: dict[str, Any] = {}
+        interference = Interference()
+        with interference.watched():
+            for number in range(MOST):
+                if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
+                    break
+                compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
+                kept: list[Any] | None = [] if compared else None
+                seeds = seal(torch.tensor(self._seeds(calls, compared)))
+                others = [subject.on(self._data.inputs(seed), seed) for seed in unseal(seeds).tolist()]
+                self._data.forget_inputs(unseal(seeds).tolist())
+                unseen = [other.timed() for other in others]
+                hidden = [other.hide() for other in others]
+                buffers: dict[str, Any] = {}
 
-            def show() -> None:
-                for each in hidden:
-                    each()
-                if compared:
-                    buffers.update(_buffers(subject))
+                def show() -> None:
+                    for each in hidden:
+                        each()
+                    if compared:
+                        buffers.update(_buffers(subject))
 
-            grad = self._task.case.mode != "forward"
-            with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
-                waiting = self._sampler.delay.seconds
-                start, waited = perf_counter(), waiting()
-                seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, show, kept, explains)
-                waited, elapsed = waiting() - waited, perf_counter() - start
-            if turn.failed:
-                return
-            if kept and not explains:
-                self._keep(subject.name, unseal(seeds).tolist(), kept, buffers)
-                if any(starmap(subject.returns_again, combinations(map(flatten, kept), 2))):
-                    self._send(Status(subject.name, WRONG, ALIASED, ALIASING))
-            call_s = max(call_s, seen.first_s)
-            if waited <= fresh.WAITED * elapsed:
-                yield seen
-            else:
-                limit_s = STARVED_S
+                grad = self._task.case.mode != "forward"
+                with self._turns.turn(subject.name, LATENCY, grad) as turn, no_garbage_collection():
+                    waiting = self._sampler.delay.seconds
+                    start, waited = perf_counter(), waiting()
+                    seen = fresh.slowdown(call, block, unseen, self._sampler.synchronize, show, kept, explains)
+                    waited, elapsed = waiting() - waited, perf_counter() - start
+                if turn.failed:
+                    return
+                if kept and not explains:
+                    self._keep(subject.name, unseal(seeds).tolist(), kept, buffers)
+                    if any(starmap(subject.returns_again, combinations(map(flatten, kept), 2))):
+                        self._send(Status(subject.name, WRONG, ALIASED, ALIASING))
+                call_s = max(call_s, seen.first_s)
+                if waited <= fresh.WAITED * elapsed:
+                    yield seen
+                else:
+                    limit_s = STARVED_S
         if limit_s == STARVED_S:
-            raise StarvedError
+            raise StarvedError(interference.busy())
 
     def _seeds(self, calls: int, compared: bool) -> list[int]:
         """Seeds that nobody knows; somewhere among them, where outputs are compared, that of common contents."""
@@ -158,6 +169,18 @@ class FreshContents:
             self._common = seeds[at]
         labels = [Label(OUTPUT, dotted(path)) for path, _ in walk(kept[at])]
         self._checking.keep(name, seeds[at], Given(flatten(kept[at])), labels, buffers)
+
+
+def _explained(tries: Iterator[Slowdown]) -> Slowdown:
+    """What caches cost the baseline; raises StarvedError if no try tells."""
+    seen: list[Slowdown] = []
+    try:
+        for each in tries:
+            seen.append(each)
+    except StarvedError:
+        if not seen:
+            raise
+    return fresh.typical(seen) if seen else Slowdown(0.0, 0.0, 0.0)  # of one that failed
 
 
 def _below(number: int) -> int:
