@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_named_sweep_needs_no_flag_and_yields_to_the_command_line(tmp_path: Path) -> None:
-    ran = in_process("sweep=shapes", "op.dims.hidden=32", "worker.threads=1,2", *TWO, cwd=tmp_path)
+    ran = in_process("sweep=shapes", "op.dims.hidden=32", *TWO, "worker.threads=1,2", cwd=tmp_path)
     assert ran.status == 0, ran.err
     rows = rows_of(ran)
     assert [(row["dim_hidden"], row["worker.threads"]) for row in rows] == [("32", "1")] * 2 + [("32", "2")] * 2

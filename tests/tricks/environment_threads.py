@@ -1,4 +1,4 @@
-"""environment: others are left with one thread.
+"""environment: others are left with another number of threads.
 
 Not reported; a turn of a reported kind.
 """
@@ -15,5 +15,5 @@ def rms(x, weight):
 
 
 def candidate(x, weight):
-    torch.set_num_threads(1)
+    torch.set_num_threads(1 + torch.get_num_threads() % 2)
     return rms(x, weight)
