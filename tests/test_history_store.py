@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -215,30 +216,31 @@ def test_a_store_that_cannot_be_used_is_made_again_or_told(tmp_path: Path) -> No
 
 
 def test_a_store_that_other_code_made_again_is_left_to_it(tmp_path: Path) -> None:
-    opened = Store(tmp_path / "store.sqlite")
-    other = sqlite3.connect(tmp_path / "store.sqlite")
-    other.execute("PRAGMA user_version = 1")
-    other.commit()
-    with pytest.raises(sqlite3.OperationalError, match="another version"):
-        opened.keep({bytes(20): "damaged"})
-    assert Store(tmp_path / "store.sqlite").numbers() == {}
+    path = tmp_path / "store.sqlite"
+    with Store(path) as opened, closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version = 1")
+        other.commit()
+        with pytest.raises(sqlite3.OperationalError, match="another version"):
+            opened.keep({bytes(20): "damaged"})
+    with Store(path) as made_again:
+        assert made_again.numbers() == {}
 
 
 def test_two_that_read_at_once_keep_what_each_read(tmp_path: Path) -> None:
     """Texts and contents have numbers, which the second one takes from the first."""
-    first, second = Store(tmp_path / "store.sqlite"), Store(tmp_path / "store.sqlite")
-    contents = [json.dumps(document(day, {"naive": 20.0, f"of day {day}": 10.0})).encode() for day in range(3)]
-    keys = [bytes([day]) * 20 for day in range(3)]
-    assert not first.numbers() and not second.numbers()
-    first.keep({keys[0]: read(contents[0]), keys[1]: "damaged"})
-    second.keep({keys[1]: "damaged", keys[2]: read(contents[2])})
-    assert first.numbers() == second.numbers() == {key: number for number, key in enumerate(keys)}
-    assert first.problems() == {1: "damaged"}
-    columns = first.columns()
-    assert columns.runs["results"].tolist() == [2, 0, 2]
-    assert [columns.texts[number] for number in columns.results["variant"]] == [
-        "naive",
-        "of day 0",
-        "naive",
-        "of day 2",
-    ]
+    with Store(tmp_path / "store.sqlite") as first, Store(tmp_path / "store.sqlite") as second:
+        contents = [json.dumps(document(day, {"naive": 20.0, f"of day {day}": 10.0})).encode() for day in range(3)]
+        keys = [bytes([day]) * 20 for day in range(3)]
+        assert not first.numbers() and not second.numbers()
+        first.keep({keys[0]: read(contents[0]), keys[1]: "damaged"})
+        second.keep({keys[1]: "damaged", keys[2]: read(contents[2])})
+        assert first.numbers() == second.numbers() == {key: number for number, key in enumerate(keys)}
+        assert first.problems() == {1: "damaged"}
+        columns = first.columns()
+        assert columns.runs["results"].tolist() == [2, 0, 2]
+        assert [columns.texts[number] for number in columns.results["variant"]] == [
+            "naive",
+            "of day 0",
+            "naive",
+            "of day 2",
+        ]

@@ -44,12 +44,16 @@ class Store:
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
-        self.database.execute(f"PRAGMA page_size = {PAGE}")  # of a new file
         self._numbers: dict[bytes, int] = {}
         self.code = _code()
-        if self._made_by() != self.code:  # nothing is written to a store that is as it should be: that takes a while
-            with self._locked():
-                self._make()
+        try:
+            self.database.execute(f"PRAGMA page_size = {PAGE}")  # of a new file
+            if self._made_by() != self.code:  # nothing is written to one that is as it should be: that takes a while
+                with self._locked():
+                    self._make()
+        except BaseException:
+            self.database.close()
+            raise
 
     def _make(self) -> None:
         """Makes it again, unless another process just did."""
