@@ -6,13 +6,11 @@ All in one run, alternating: with a warm compile cache, with an empty one, and w
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from programs import HERE, environment, options, progress, report
+from programs import HERE, options, progress, report, timed
 
 BARE = "import hydra\n@hydra.main(config_path=None, version_base='1.3')\ndef main(config): pass\nmain()\n"
 
@@ -42,7 +40,7 @@ def alternate(harness: list[str], other: list[str], runs: int, folder: Path, col
     seconds: list[tuple[float, float]] = []
     for run in range(runs):
         pair = [
-            timed(command, folder, f"{run}-{index}" if cold else "warm")
+            timed(command, folder, TORCHINDUCTOR_CACHE_DIR=f"{folder}/cache{f'-{run}-{index}' if cold else ''}")
             for index, command in enumerate((harness, other))
         ]
         seconds.append((pair[0], pair[1]))
@@ -53,14 +51,6 @@ def alternate(harness: list[str], other: list[str], runs: int, folder: Path, col
         "other_s": statistics.median(pair[1] for pair in counted),
         "ratio": statistics.median(pair[0] / pair[1] for pair in counted),
     }
-
-
-def timed(command: list[str], folder: Path, cache: str) -> float:
-    """Wall seconds of a command with a compile cache of its own."""
-    variables = environment(TORCHINDUCTOR_CACHE_DIR=str(folder / f"cache-{cache}"))
-    start = time.perf_counter()
-    subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def compare(*overrides: str, **variables: str) -> dict[str, dict[str, str]]:
             raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
         with (Path(folder) / "run" / "comparison.csv").open(newline="") as file:
             return {row["variant"]: row for row in csv.DictReader(file)}
+
+
+def timed(command: list[str], folder: Path, **variables: str) -> float:
+    """Wall seconds of a program that runs in a folder, with further `variables` in its environment."""
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, env=environment(**variables), capture_output=True, check=True)
+    return time.perf_counter() - start
 
 
 def script(name: str, *arguments: str) -> Any:

@@ -7,13 +7,12 @@ and further inputs (probes, sizes nearby). What is looked at after every turn is
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import replace
+from pathlib import Path
 
-from programs import environment, options, progress, report
+from programs import options, progress, report, timed
 
 from harness.__main__ import main as run
 from harness.execution.processes import pool
@@ -29,7 +28,8 @@ def main() -> None:
     probed = [sys.executable, "-m", "harness", *JOB]
     plain = [sys.executable, __file__, WITHOUT, *JOB, "op.probes=null", "op.vary=[]"]
     seconds: list[tuple[float, float]] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         timed(probed, folder)  # fills the compile cache
         for number in range(args.runs):
             first, second = (probed, plain) if number % 2 else (plain, probed)
@@ -42,13 +42,6 @@ def main() -> None:
         "ratio": statistics.median(pair[0] / pair[1] for pair in seconds),
     }
     report(figures, args.json)
-
-
-def timed(command: list[str], folder: str) -> float:
-    """Wall seconds of a run."""
-    start = time.perf_counter()
-    subprocess.run(command, cwd=folder, env=environment(), capture_output=True, check=True)
-    return time.perf_counter() - start
 
 
 def without() -> None:

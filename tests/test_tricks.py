@@ -51,6 +51,19 @@ def measure(folder: Path, package: str, names: list[str], *overrides: str) -> Ra
     return in_process(*CASE, *QUICK, *added, *overrides, cwd=folder)
 
 
+def judge(folder: Path, names: list[str], *overrides: str, within: Path = FOLDER) -> Ran:
+    """A run of the judge, whose candidates are files of the suite."""
+    files = (str(within / f"{name}.py") for name in names)
+    op = CASE[0].removeprefix("op=")
+    return in_process(*files, "--op", op, *CASE[1:], *QUICK, *overrides, cwd=folder, module="harness.judge")
+
+
+def found(name: str) -> str:
+    """What a trick's file says that is found: words that are one of several where a bar is between them."""
+    (words,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)  # not by an import
+    return words
+
+
 def said(ran: Ran, name: str) -> str:
     """What a row says of a variant: its reason and its warnings."""
     row = next(row for row in ran.results["measurements"] if row["variant"] == name)
@@ -65,8 +78,7 @@ def test_a_trick_is_found_out(shared: Shared, name: str) -> None:
 
 def assert_found_out(ran: Ran, name: str) -> None:
     """It is found, by name, and not ranked; those beside it are as ever."""
-    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)  # not by an import
-    assert any(part in said(ran, name) for part in found.split("|")), (said(ran, name), ran.rows[name])
+    assert any(part in said(ran, name) for part in found(name).split("|")), (said(ran, name), ran.rows[name])
     assert next(row for row in ran.results["measurements"] if row["variant"] == name)["findings"]
     row = ran.rows[name]
     ranked = row["status"] == "ok" and row["verdict"] != ""
@@ -87,10 +99,7 @@ def test_nobody_is_accused_of_what_another_has_done(tmp_path: Path, name: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["exit_junk_in_the_pipe", "timer_in_c"])
 def test_the_only_candidate_is_known_to_have_done_it(tmp_path: Path, name: str) -> None:
-    ran = in_process(
-        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:], *QUICK, cwd=tmp_path,
-        module="harness.judge",
-    )  # fmt: skip
+    ran = judge(tmp_path, [name])
     verdict = json.loads(ran.out)
     assert (ran.status, verdict["valid"]) == (1, False)
     kind = {"exit_junk_in_the_pipe": "tampering", "timer_in_c": "timer"}[name]
@@ -100,14 +109,10 @@ def test_the_only_candidate_is_known_to_have_done_it(tmp_path: Path, name: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SLOWING))
 def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None:
-    ran = in_process(
-        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:], *QUICK, cwd=tmp_path,
-        module="harness.judge",
-    )  # fmt: skip
+    ran = judge(tmp_path, [name])
     verdict = json.loads(ran.out)
-    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)
     (again,) = [line for line in verdict["warnings"] if line.startswith(f"measured again, with {name}")]
-    assert found in again
+    assert found(name) in again
     assert verdict["verdict"] != "faster" and verdict["speedup"] < 1.6
 
 
@@ -115,14 +120,10 @@ def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", sorted(STARVING))
 def test_what_cannot_be_tried_is_told(tmp_path: Path, name: str) -> None:
     """And not valid, unless others use the cores: the machine is at fault then."""
-    ran = in_process(
-        str(FOLDER / f"{name}.py"), "--op", CASE[0].removeprefix("op="), *CASE[1:3], "op.dims.rows=512",
-        "op.dims.hidden=1024", *QUICK, cwd=tmp_path, module="harness.judge",
-    )  # fmt: skip
+    ran = judge(tmp_path, [name], "op.dims.rows=512", "op.dims.hidden=1024")
     verdict = json.loads(ran.out)
-    (found,) = re.findall('^FOUND = "(.*)"$', (FOLDER / f"{name}.py").read_text(), re.MULTILINE)
     told = verdict["warnings"] if verdict["valid"] else [*verdict["notes"], *map(str, verdict["findings"])]
-    assert re.search(found, "; ".join(told))
+    assert any(part in "; ".join(told) for part in found(name).split("|"))
     assert verdict["verdict"] != "faster"
 
 
@@ -138,12 +139,9 @@ def test_an_honest_oddity_is_not_accused(shared: Shared, name: str) -> None:
 def test_the_judge_finds_nothing_against_honest_oddities(tmp_path: Path) -> None:
     """Shut in, and beside no variant that compiles as a whole."""
     names = sorted([*HONEST_QUICKLY, *HONEST_LATER])
-    ran = in_process(
-        *(str(FOLDER / "honest" / f"{name}.py") for name in names), "--op", CASE[0].removeprefix("op="), *CASE[1:],
-        *QUICK, "worker.timeout_s=60", cwd=tmp_path, module="harness.judge",
-    )  # fmt: skip
-    found = {each["candidate"]: (each["valid"], each["findings"]) for each in json.loads(ran.out)["ranking"]}
-    assert found == {name: (True, []) for name in names}
+    ran = judge(tmp_path, names, "worker.timeout_s=60", within=FOLDER / "honest")
+    verdicts = {each["candidate"]: (each["valid"], each["findings"]) for each in json.loads(ran.out)["ranking"]}
+    assert verdicts == {name: (True, []) for name in names}
 
 
 def test_the_suite_has_many_kinds_and_says_where_each_was_seen() -> None:
