@@ -37,7 +37,6 @@ SENT: list[Message] = [
     messages.Compiled("naive", COST),
     messages.Checked("naive", Finding(None, Error(0.1, 0.2, 0.3, 0.4), no_op=True)),
     messages.Recompiled("naive", 3),
-    messages.Tried("naive", True),
     messages.Peak("naive", None),
     messages.Profiled("naive", PROFILE, TIMELINE),
     messages.DeviceTimes("naive", [1e-4, 2e-4]),
@@ -84,15 +83,6 @@ def test_messages_are_written_into_the_row_of_their_variant() -> None:
     assert row.notes[1:] == ["a note", "changes the default dtype"]
     assert rows["other"] == Measurement("other")
     assert "elsewhere" not in rows
-
-
-def test_what_one_process_could_try_is_known() -> None:
-    rows = {"naive": Measurement("naive")}
-    seen = []
-    for known in (False, True, False):
-        record(rows, messages.Tried("naive", known))
-        seen.append(rows["naive"].fresh)
-    assert seen == [False, True, True]
 
 
 def test_a_measurement_is_read_back_from_results_as_it_was_written() -> None:

@@ -28,7 +28,7 @@ HARMING = {
 }  # fmt: skip
 # The baseline is slowed, and nobody is accused: once it shares no process with them, it no longer is
 SLOWING = {"baseline_inputs_strided", "environment_kernel_unlisted"}
-STARVING = {"cache_starves_itself"}  # it cannot be tried on contents that it has not seen: nothing tells against it
+STARVING = {"cache_starves_itself"}  # it takes all cores on contents that it has not seen
 TRICKS = files(FOLDER)
 HONEST = files(FOLDER / "honest")
 APART = HARMING | SLOWING | STARVING  # measured one by one
@@ -118,8 +118,8 @@ def test_who_slows_the_baseline_gains_nothing(tmp_path: Path, name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(STARVING))
-def test_what_cannot_be_tried_is_told(tmp_path: Path, name: str) -> None:
-    """And not valid, unless others use the cores: the machine is at fault then."""
+def test_what_takes_all_cores_is_told(tmp_path: Path, name: str) -> None:
+    """As not valid, or by a warning if others use the cores: the machine is at fault then."""
     ran = judge(tmp_path, [name], "op.dims.rows=512", "op.dims.hidden=1024")
     verdict = json.loads(ran.out)
     told = verdict["warnings"] if verdict["valid"] else [*verdict["notes"], *map(str, verdict["findings"])]

@@ -258,8 +258,6 @@ def record(rows: dict[str, Measurement], message: Message) -> None:
                 row.find(kinds.NON_DETERMINISM, row.reason)
             for note in finding.notes:
                 row.note(note)
-        case messages.Tried(variant, known):
-            rows[variant].fresh = known or bool(rows[variant].fresh)
         case messages.Recompiled(variant, count):
             rows[variant].recompiles = max(rows[variant].recompiles or 0, count)
         case messages.Peak(variant, size):

@@ -16,11 +16,6 @@ from harness.measure.trace import folder_name
 from harness.results import roofline, statistics
 from harness.results.measurement import DEGRADED, FAILED, OK, Outcome
 
-UNTRIED = (
-    "whether it takes longer on contents that it has not seen is not known, since it waited for a core whenever it was "
-    "tried on such, although other programs left some; let it start fewer threads, or try worker.threads=1"
-)
-
 
 def measure(case: Case, settings: Settings, folder: Path, progress: Progress) -> Outcome:
     """Measures all variants of a case in processes of their own; traces and the log go into `folder`.
@@ -29,9 +24,6 @@ def measure(case: Case, settings: Settings, folder: Path, progress: Progress) ->
     the command's or the operation's fault, CaseError if no process can measure.
     """
     sampling, stopped = _sampled(case, settings, folder, progress)
-    for row in sampling.seen.rows.values():
-        if row.fresh is False:
-            row.note(UNTRIED)
     if sampling.seen.device:
         device = devices.device(sampling.seen.device["device"], settings.devices)
         _list_artefacts(case, device, folder, progress, sampling)

@@ -31,8 +31,7 @@ def of_variant(comparison: Comparison, name: str) -> dict[str, Any]:
     measurement = entry.measurement
     findings = [asdict(found) for found in measurement.findings]
     replaced = any(found.kind == kinds.REPLACEMENT for found in measurement.findings)
-    known = measurement.comparable and measurement.fresh is not False
-    valid = row["status"] == OK and known and not measurement.no_op and not replaced
+    valid = row["status"] == OK and measurement.comparable and not measurement.no_op and not replaced
     verdict = _verdict(name, row if valid else None, findings, valid)
     verdict["status"] = WRONG if replaced and row["status"] == OK else row["status"]
     verdict["max_error"] = _plain(row["max_error"])

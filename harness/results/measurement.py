@@ -27,7 +27,6 @@ class Measurement:
     error: Error | None = None
     comparable: bool = True  # False: random, so that its correctness is not known
     no_op: bool = False  # hands back its input, or runs no operator: a ratio would have no meaning
-    fresh: bool | None = None  # whether its time on contents that it has not seen is known; None: it was not tried
     compiles: list[CompileCost] = field(default_factory=list)  # one of each process
     recompiles: int | None = None  # while it was timed
     profile: Profile | None = None

@@ -55,14 +55,6 @@ class Explained:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A variant was tried on contents that it has not seen; whether it takes longer on these is `known`, or not."""
-
-    variant: str
-    known: bool
-
-
-@dataclass(frozen=True)
 class Ready:
     """The process has prepared its variants, and does nothing until it is told."""
 
@@ -292,7 +284,7 @@ class Tampered:
 
 Message = (
     Measure | Alone | TimedAlone | Finish | Explained | Ready | Measured | Step | Status | LeftOut | Compiled | Checked
-    | Tried | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened
+    | Recompiled | Peak | Profiled | DeviceTimes | Probed | Note | Slow | Samples | Warnings | DeviceOpened
     | Environment | Contents | Work | Rate | Recorded | Differs | Done | Spoilt | Usage | Broken | Died | Tampered
 )  # fmt: skip
 Send = Callable[[Message], None]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.execution.processes.messages import Explained, Send, Status, Tried, Warnings
+from harness.execution.processes.messages import Explained, Send, Status, Warnings
 from harness.execution.task import Task
 from harness.execution.worker.checking import Checking
 from harness.execution.worker.turns import LATENCY, Turns
@@ -42,11 +42,7 @@ UNKNOWN = (
 
 
 class StarvedError(Exception):
-    """Too many tries had to wait for a core; `busy` says whether other programs used the cores, or its own threads."""
-
-    def __init__(self, busy: bool):
-        super().__init__()
-        self.busy = busy
+    """Too many tries had to wait for a core that other programs used."""
 
 
 class FreshContents:
@@ -78,7 +74,7 @@ class FreshContents:
         if not self._task.full_pass and size > fresh.BYTES:  # to draw so much takes longer than to time it
             return
         explained = Slowdown(*explained_s or (0.0, 0.0, 0.0))
-        starved: StarvedError | None = None  # the baseline was
+        starved = False  # the baseline was
         for subject in subjects:
             block = self._sampler.warm_block(subject.name)
             if block is None or block.call_s >= SLOW_S:
@@ -90,19 +86,16 @@ class FreshContents:
                     explained = _explained(islice(tries, EXPLAINING))
                     self._send(Explained((explained.first_s, explained.usual_s, explained.again_s)))
                     continue
-                if starved is not None:
+                if starved:
                     next(tries, None)  # whose outputs are compared
-                    raise starved
+                    raise StarvedError
                 persistent = fresh.persistent(islice(tries, fresh.TRIES), explained)
-            except StarvedError as error:
+            except StarvedError:
                 if first:
-                    starved = error
-                elif error.busy:
-                    self._send(Warnings([UNKNOWN.format(subject.name)]))
+                    starved = True
                 else:
-                    self._send(Tried(subject.name, known=False))
+                    self._send(Warnings([UNKNOWN.format(subject.name)]))
                 continue
-            self._send(Tried(subject.name, known=True))
             if persistent is not None:
                 self._send(Status(subject.name, DEGRADED, fresh.reason(persistent), CACHE))
 
@@ -110,15 +103,17 @@ class FreshContents:
         """A few tries, each on contents of its own, which are drawn before its code runs, and ended if it fails.
 
         They are in place only when its calls before them have ended: whoever found them could compute ahead.
-        Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits.
-        Raises StarvedError where these are the reason that there are no more.
+        Those that had to wait for a core are left out: to draw contents takes long enough that who comes next waits. If
+        that leaves too few, they count after all where other programs left the cores alone: its own threads wait for
+        each other then, as they do in a block. Else raises StarvedError.
         """
         call = subject.timed()
-        since, call_s, limit_s = perf_counter(), block.call_s, LIMIT_S
+        since, call_s = perf_counter(), block.call_s
+        left_out: list[Slowdown] = []
         interference = Interference()
         with interference.watched():
             for number in range(MOST):
-                if perf_counter() - since > limit_s + LIMIT_CALLS * call_s:
+                if perf_counter() - since > (STARVED_S if left_out else LIMIT_S) + LIMIT_CALLS * call_s:
                     break
                 compared = number == 0 and self._task.full_pass and self._task.case.mode == "forward"
                 kept: list[Any] | None = [] if compared else None
@@ -151,9 +146,10 @@ class FreshContents:
                 if waited <= fresh.WAITED * elapsed:
                     yield seen
                 else:
-                    limit_s = STARVED_S
-        if limit_s == STARVED_S:
-            raise StarvedError(interference.busy())
+                    left_out.append(seen)
+        if left_out and interference.busy():
+            raise StarvedError
+        yield from left_out
 
     def _seeds(self, calls: int, compared: bool) -> list[int]:
         """Seeds that nobody knows; somewhere among them, where outputs are compared, that of common contents."""
